@@ -1,0 +1,216 @@
+//! [`RepoError`]: what a backend reports when it has no answer.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::LeaseName;
+
+/// What to do about a failure of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RepoErrorKind {
+    /// The URL or a setting can't be used. Retrying does not help.
+    Config,
+    /// The server refused us: password, role, database name or grants.
+    Denied,
+    /// The table is missing. `migrate` creates it.
+    SchemaMissing,
+    /// The table is there, but not as it must be. `check_schema` says what is wrong, `migrate` mends what it can.
+    SchemaMismatch,
+    /// The server can't be reached, or the connection broke.
+    Unavailable,
+    /// No answer within the operation's limit.
+    Timeout,
+    /// The server takes no writes: a standby, or one set read-only.
+    ReadOnly,
+    /// Other transactions were in the way for the whole of the operation's limit.
+    Conflict,
+    /// Something else; the source says what.
+    Other,
+}
+
+impl RepoErrorKind {
+    /// The kind as one word, for logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Denied => "denied",
+            Self::SchemaMissing => "schema_missing",
+            Self::SchemaMismatch => "schema_mismatch",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::ReadOnly => "read_only",
+            Self::Conflict => "conflict",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether the same call may succeed later with nobody changing a setting, a grant or the schema.
+    #[must_use]
+    pub const fn is_transient(self) -> bool {
+        !matches!(
+            self,
+            Self::Config | Self::Denied | Self::SchemaMissing | Self::SchemaMismatch
+        )
+    }
+
+    const fn advice(self) -> &'static str {
+        match self {
+            Self::Config => "the configuration can't be used: correct the URL or the setting",
+            Self::Denied => "the server refused access: check user, password, database and grants",
+            Self::SchemaMissing => "the lease table is missing: run migrate",
+            Self::SchemaMismatch => "the lease table is not as it must be: run check_schema, then migrate",
+            Self::Unavailable => "the server can't be reached: it is tried again as long as there is time",
+            Self::Timeout => {
+                "no answer in time: the server is overloaded, stalled or cut off, or the pool is exhausted"
+            }
+            Self::ReadOnly => "the server takes no writes: connect to the primary",
+            Self::Conflict => "other transactions were in the way the whole time",
+            Self::Other => "the store failed",
+        }
+    }
+}
+
+impl fmt::Display for RepoErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a backend was doing when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Reading the URL, or the first connection.
+    Connect,
+    /// `Repo::acquire`.
+    Acquire,
+    /// `Repo::renew` or `Repo::renew_all`.
+    Renew,
+    /// `Repo::release`, the undo of an unanswered acquire included.
+    Release,
+    /// `migrate`.
+    Migrate,
+    /// `check_schema`.
+    CheckSchema,
+    /// A method of `Inspect`, by its name.
+    Inspect(&'static str),
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connect",
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Migrate => "migrate",
+            Self::CheckSchema => "check_schema",
+            Self::Inspect(method) => method,
+        })
+    }
+}
+
+/// The store gave no answer: for `Repo` this means *unknown*, never *no*.
+///
+/// `Display` says what happened to which lease and what to do; [`source`](Error::source) has the cause.
+/// Neither ever shows a password.
+#[derive(Debug, Clone)]
+pub struct RepoError {
+    kind: RepoErrorKind,
+    operation: Operation,
+    lease: Option<LeaseName>,
+    executed: Executed,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// Whether the failed statement may have taken effect, or may still do so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Executed {
+    Never,
+    Perhaps,
+}
+
+impl RepoError {
+    /// A failure of which it is not known whether the statement took effect, or still will.
+    #[must_use]
+    pub const fn new(kind: RepoErrorKind, operation: Operation) -> Self {
+        Self {
+            kind,
+            operation,
+            lease: None,
+            executed: Executed::Perhaps,
+            source: None,
+        }
+    }
+
+    /// Says which lease it was about.
+    #[must_use]
+    pub fn with_lease(mut self, name: &LeaseName) -> Self {
+        self.lease = Some(name.clone());
+        self
+    }
+
+    /// Keeps the cause. It must not show a password.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// States that the statement took no effect and never will: it was not sent, or the server answered that it failed.
+    ///
+    /// A backend says so only with proof. The keeper then has nothing to undo.
+    #[must_use]
+    pub const fn never_executed(mut self) -> Self {
+        self.executed = Executed::Never;
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub const fn kind(&self) -> RepoErrorKind {
+        self.kind
+    }
+
+    /// What was being done.
+    #[must_use]
+    pub const fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Which lease it was about, if it was about one.
+    #[must_use]
+    pub const fn lease(&self) -> Option<&LeaseName> {
+        self.lease.as_ref()
+    }
+
+    /// Whether the statement may have taken effect, or still may: see [`never_executed`](Self::never_executed).
+    #[must_use]
+    pub const fn may_have_executed(&self) -> bool {
+        matches!(self.executed, Executed::Perhaps)
+    }
+}
+
+impl fmt::Display for RepoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.lease {
+            Some(name) => write!(
+                f,
+                "{} of lease {:?} failed: {}",
+                self.operation,
+                name.as_str(),
+                self.kind.advice()
+            ),
+            None => write!(f, "{} failed: {}", self.operation, self.kind.advice()),
+        }
+    }
+}
+
+impl Error for RepoError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

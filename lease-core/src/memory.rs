@@ -1,0 +1,204 @@
+//! [`MemoryRepo`]: the reference backend, with a clock that tests move.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::clock::{Moment, boot_time};
+use crate::{
+    Acquire, Claim, DbTime, Evict, Inspect, Label, LeaseName, LeaseRow, Note, Release, Renew, Repo, RepoError,
+    RowTimes, microseconds,
+};
+
+mod mutant;
+mod rows;
+
+#[cfg(feature = "mutants")]
+pub use mutant::Mutant;
+pub use rows::{Row, Rows};
+
+/// Leases in this process's memory: for tests of code that uses a `Lease`, and the yardstick for other backends.
+///
+/// A clone shares the rows: it is one more client of the same store. Its clock starts from the wall clock, runs with
+/// the machine's monotonic clock, and [`advance`](Self::advance) moves it on. It never fails and never waits.
+///
+/// It protects nothing beyond the process it lives in.
+#[derive(Clone)]
+pub struct MemoryRepo {
+    store: Arc<Store>,
+}
+
+struct Store {
+    rows: Mutex<Rows>,
+    /// Microseconds since 1970 at the zero of `now`, all moves of the clock included.
+    offset_us: AtomicI64,
+    now: Box<dyn Fn() -> Moment + Send + Sync>,
+}
+
+impl MemoryRepo {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_time(boot_time)
+    }
+
+    /// An empty store whose clock runs with `now`, for example a test's own clock.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the database's wall clock, from which tokens start"
+    )]
+    pub fn with_time(now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
+        let wall = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let offset_us = AtomicI64::new(microseconds(wall) - micros(now()));
+        Self {
+            store: Arc::new(Store {
+                rows: Mutex::new(Rows::default()),
+                offset_us,
+                now: Box::new(now),
+            }),
+        }
+    }
+
+    /// Breaks one rule from now on, for every client of this store.
+    #[cfg(feature = "mutants")]
+    pub fn break_rule(&self, mutant: Mutant) {
+        self.rows().break_rule(mutant);
+    }
+
+    /// Moves the store's clock on.
+    pub fn advance(&self, by: Duration) {
+        self.step_clock(microseconds(by));
+    }
+
+    /// Moves the store's clock by microseconds, back if negative: a step of the database's clock.
+    pub fn step_clock(&self, by_us: i64) {
+        self.store.offset_us.fetch_add(by_us, Ordering::SeqCst);
+    }
+
+    /// The store's clock: microseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn now_us(&self) -> i64 {
+        micros((self.store.now)()) + self.store.offset_us.load(Ordering::SeqCst)
+    }
+
+    /// A copy of all rows, by name.
+    #[must_use]
+    pub fn snapshot(&self) -> BTreeMap<String, Row> {
+        self.rows().rows().clone()
+    }
+
+    /// Deletes a row by hand, as no method of the contract does.
+    pub fn delete_row(&self, name: &LeaseName) {
+        self.rows().delete(name);
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.store.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryRepo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryRepo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryRepo")
+            .field("rows", &*self.rows())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Repo for MemoryRepo {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
+        let mut rows = self.rows();
+        let answer = rows.acquire(claim, self.now_us());
+        #[cfg(feature = "mutants")]
+        if rows.loses_replies() {
+            return Err(
+                RepoError::new(crate::RepoErrorKind::Unavailable, crate::Operation::Acquire).with_lease(&claim.name),
+            );
+        }
+        Ok(answer)
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
+        let mut rows = self.rows();
+        Ok(rows.renew(claim, self.now_us()))
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
+        let mut rows = self.rows();
+        Ok(rows.release(claim, self.now_us()))
+    }
+}
+
+impl Inspect for MemoryRepo {
+    async fn list(&self) -> Result<Vec<LeaseRow>, RepoError> {
+        let rows = self.rows();
+        let now = self.now_us();
+        Ok(rows
+            .rows()
+            .iter()
+            .map(|(name, row)| lease_row(name, row, now))
+            .collect())
+    }
+
+    async fn get(&self, name: &LeaseName) -> Result<Option<LeaseRow>, RepoError> {
+        let rows = self.rows();
+        let now = self.now_us();
+        Ok(rows
+            .rows()
+            .get(name.as_str())
+            .map(|row| lease_row(name.as_str(), row, now)))
+    }
+
+    async fn evict(&self, name: &LeaseName, by: &Label, reason: &Note) -> Result<Evict, RepoError> {
+        let mut rows = self.rows();
+        Ok(rows.evict(name, by, reason, self.now_us(), false))
+    }
+
+    async fn evict_now(&self, name: &LeaseName, by: &Label, reason: &Note) -> Result<Evict, RepoError> {
+        let mut rows = self.rows();
+        Ok(rows.evict(name, by, reason, self.now_us(), true))
+    }
+
+    async fn pause(&self, name: &LeaseName, duration: Duration, by: &Label, reason: &Note) -> Result<(), RepoError> {
+        let mut rows = self.rows();
+        rows.pause(name, microseconds(duration), by, reason, self.now_us());
+        Ok(())
+    }
+
+    async fn resume(&self, name: &LeaseName) -> Result<Release, RepoError> {
+        let mut rows = self.rows();
+        Ok(rows.resume(name, self.now_us()))
+    }
+
+    async fn purge(&self, older_than: Duration) -> Result<u64, RepoError> {
+        let mut rows = self.rows();
+        Ok(rows.purge(microseconds(older_than), self.now_us()))
+    }
+}
+
+fn lease_row(name: &str, row: &Row, now_us: i64) -> LeaseRow {
+    let times = RowTimes {
+        acquired_at: DbTime::from_micros(row.acquired_at),
+        expires_at: DbTime::from_micros(row.expires_at),
+        read_at: DbTime::from_micros(now_us),
+    };
+    let mut shown = LeaseRow::new(name.to_owned(), row.holder.clone(), row.token, times);
+    shown.released_at = row.released_at.map(DbTime::from_micros);
+    shown.note.clone_from(&row.note);
+    shown
+}
+
+fn micros(moment: Moment) -> i64 {
+    i64::try_from(moment.as_nanos() / 1_000).unwrap_or(i64::MAX)
+}
