@@ -93,6 +93,7 @@ impl Keeper {
         while open || !self.entries.is_empty() {
             // Timers come first, so that a stop never waits behind answers or commands.
             self.ring();
+            self.finish_shutdowns();
             let wake_at = self.wake_at();
             let clock = self.context.clock.clone();
             tokio::select! {
@@ -104,7 +105,6 @@ impl Keeper {
                     batch.drain(..).for_each(|command| self.command(command));
                 }
             }
-            self.finish_shutdowns();
         }
     }
 
