@@ -1,1 +1,14 @@
-//! Leases.
+//! The conformance suite that every lease backend passes, and the tools that prove it.
+
+#[doc(hidden)]
+pub mod cases;
+mod conformance;
+mod harness;
+mod list;
+mod overlap;
+
+pub use harness::Harness;
+#[doc(hidden)]
+pub use harness::run_case;
+pub use list::{CASES, Case, Runner, runners};
+pub use overlap::{Overlap, Section, Summary, Violation};

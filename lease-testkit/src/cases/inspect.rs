@@ -1,0 +1,1 @@
+//! What operators see and do. `H::Repo` implements `Inspect`.
