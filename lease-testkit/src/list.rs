@@ -53,6 +53,8 @@ macro_rules! __cases {
             release_leaves_other_rows_alone: "L5", "C1", "A release touches the row of its name only.";
             minimum_keeps_others_out_after_a_release: "L4", "C14", "A minimum keeps others out after the release.";
             minimum_counts_from_the_grant: "L4", "", "The minimum counts from the grant, not from the release.";
+            minimum_counts_from_the_own_grant_after_a_takeover:
+                "L4", "", "The minimum of a takeover counts from its own grant.";
             minimum_that_is_over_frees_at_once: "L4", "", "A release after its minimum frees at once.";
             minimum_may_exceed_the_ttl: "L4", "", "A minimum longer than the ttl holds.";
             renewal_after_a_release_is_lost: "L3", "C43", "A late renewal of a released lease is `Lost(Released)`.";

@@ -9,7 +9,7 @@ use tokio::task::{JoinHandle, yield_now};
 
 use super::{Client, TTL, claim, claim_to, minutes};
 use crate::harness::pass;
-use crate::{Harness, Overlap};
+use crate::{Harness, Overlap, Summary};
 
 /// How often all clients together are refused before a case gives up: nobody would be granted any more.
 const REFUSALS: u64 = 200_000;
@@ -48,10 +48,8 @@ pub async fn one_of_many_wins_a_released_row<H: Harness>(store: &H) {
 }
 
 pub async fn counter_is_exact<H: Harness>(store: &H) {
-    let Contest { overlap, grants } = contest(store, 8, 25).await;
-    let checked = overlap.ignoring_tokens().finish();
-    let seen = checked.unwrap_or_else(|violation| panic!("{violation}"));
-    assert_eq!((seen.sections, grants), (200, 200), "every grant enters once");
+    let seen = contest(store, Overlap::new().ignoring_tokens(), 8, 25).await;
+    assert_eq!(seen.sections, 200, "every turn enters once");
 }
 
 pub async fn holder_keeps_its_lease_among_contenders<H: Harness>(store: &H) {
@@ -118,15 +116,12 @@ pub async fn unrelated_names_do_not_wait_for_each_other<H: Harness>(store: &H) {
     join(tasks.collect()).await;
 }
 
-/// What a contest left behind.
-pub(super) struct Contest {
-    pub(super) overlap: Overlap,
-    pub(super) grants: u64,
-}
-
 /// Clients around one lease until each had its turns. Each adds one to a counter in two steps, so an overlap loses one.
-pub(super) async fn contest<H: Harness>(store: &H, count: usize, turns: u64) -> Contest {
-    let shared = Arc::new(Shared::default());
+pub(super) async fn contest<H: Harness>(store: &H, overlap: Overlap, count: usize, turns: u64) -> Summary {
+    let shared = Arc::new(Shared {
+        overlap: overlap.clone(),
+        ..Shared::default()
+    });
     let tasks = clients(store, count).await.into_iter().map(|client| {
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
@@ -136,24 +131,20 @@ pub(super) async fn contest<H: Harness>(store: &H, count: usize, turns: u64) -> 
         })
     });
     join(tasks.collect()).await;
-    let grants = shared.grants.load(Ordering::SeqCst);
+    let seen = overlap.finish().unwrap_or_else(|violation| panic!("{violation}"));
     let counter = shared.counter.load(Ordering::SeqCst);
     assert_eq!(
         counter,
         count as u64 * turns,
-        "the counter lost steps of {grants} grants: two were inside at once"
+        "the counter lost steps, so two were inside at once"
     );
-    Contest {
-        overlap: shared.overlap.clone(),
-        grants,
-    }
+    seen
 }
 
 #[derive(Default)]
 struct Shared {
     overlap: Overlap,
     counter: AtomicU64,
-    grants: AtomicU64,
     refusals: AtomicU64,
 }
 
@@ -170,7 +161,6 @@ async fn take_turn<R: Repo>(client: &Client<R>, shared: &Shared) {
             continue;
         };
         shared.refusals.store(0, Ordering::SeqCst);
-        shared.grants.fetch_add(1, Ordering::SeqCst);
         let section = shared.overlap.enter(held.name.as_str(), token);
         let before = shared.counter.load(Ordering::SeqCst);
         yield_now().await;

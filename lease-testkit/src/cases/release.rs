@@ -101,6 +101,17 @@ pub async fn minimum_counts_from_the_grant<H: Harness>(store: &H) {
     b.wins(&claim("b"), "eight minutes have passed since the grant").await;
 }
 
+pub async fn minimum_counts_from_the_own_grant_after_a_takeover<H: Harness>(store: &H) {
+    let (a, b) = two(store).await;
+    a.wins(&claim("a"), "there is no row").await;
+    pass(store, TTL).await;
+    let held = claim("b").at_least_for(minutes(8));
+    b.wins(&held, "a's lease has expired").await;
+    b.frees(&held, "it holds it").await;
+    a.is_busy(&claim("a"), "b's minimum counts from b's grant, not from a's")
+        .await;
+}
+
 pub async fn minimum_that_is_over_frees_at_once<H: Harness>(store: &H) {
     let (a, b) = two(store).await;
     let held = claim("a").at_least_for(minutes(5));
