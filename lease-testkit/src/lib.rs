@@ -2,11 +2,13 @@
 
 #[doc(hidden)]
 pub mod cases;
+mod clocks;
 mod conformance;
 mod harness;
 mod list;
 mod overlap;
 
+pub use clocks::{ManualClock, RunningClock};
 pub use harness::Harness;
 #[doc(hidden)]
 pub use harness::run_case;
