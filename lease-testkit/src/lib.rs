@@ -4,11 +4,13 @@
 pub mod cases;
 mod clocks;
 mod conformance;
+mod faulty;
 mod harness;
 mod list;
 mod overlap;
 
 pub use clocks::{ManualClock, RunningClock};
+pub use faulty::{Chances, Fault, FaultyRepo};
 pub use harness::Harness;
 #[doc(hidden)]
 pub use harness::run_case;
