@@ -8,6 +8,7 @@ mod faulty;
 mod harness;
 mod list;
 mod overlap;
+mod spans;
 
 pub use clocks::{ManualClock, RunningClock};
 pub use faulty::{Chances, Fault, FaultyRepo};
@@ -16,3 +17,4 @@ pub use harness::Harness;
 pub use harness::run_case;
 pub use list::{CASES, Case, Runner, runners};
 pub use overlap::{Overlap, Section, Summary, Violation};
+pub use spans::{Inside, Span, SpanLog, check};
