@@ -102,6 +102,33 @@ impl MemoryRepo {
     }
 }
 
+#[cfg(feature = "mutants")]
+impl MemoryRepo {
+    fn breaks(&self, rule: Mutant) -> bool {
+        self.rows().breaks(rule)
+    }
+
+    /// What a store does whose check and write are two statements: others come in between.
+    async fn look_then_take(&self, claim: &Claim) -> Acquire {
+        let mut seen = self.rows().clone();
+        let answer = seen.acquire(claim, self.now_us());
+        let mut waited = false;
+        std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            if std::mem::replace(&mut waited, true) {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
+        })
+        .await;
+        if matches!(answer, Acquire::Granted(_)) {
+            self.rows().overwrite(&claim.name, &seen);
+        }
+        answer
+    }
+}
+
 impl Default for MemoryRepo {
     fn default() -> Self {
         Self::new()
@@ -118,10 +145,14 @@ impl fmt::Debug for MemoryRepo {
 
 impl Repo for MemoryRepo {
     async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
+        #[cfg(feature = "mutants")]
+        if self.breaks(Mutant::LooksThenTakes) {
+            return Ok(self.look_then_take(claim).await);
+        }
         let mut rows = self.rows();
         let answer = rows.acquire(claim, self.now_us());
         #[cfg(feature = "mutants")]
-        if rows.loses_replies() {
+        if rows.breaks(Mutant::LosesTheReply) {
             return Err(
                 RepoError::new(crate::RepoErrorKind::Unavailable, crate::Operation::Acquire).with_lease(&claim.name),
             );
@@ -137,6 +168,17 @@ impl Repo for MemoryRepo {
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
         let mut rows = self.rows();
         Ok(rows.release(claim, self.now_us()))
+    }
+
+    #[cfg(feature = "mutants")]
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        let mut order: Vec<&Claim> = claims.iter().collect();
+        let mut rows = self.rows();
+        if rows.breaks(Mutant::RenewAllSorts) {
+            order.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let now = self.now_us();
+        order.into_iter().map(|claim| Ok(rows.renew(claim, now))).collect()
     }
 }
 

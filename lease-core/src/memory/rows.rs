@@ -5,10 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-#[cfg(feature = "mutants")]
 use super::mutant::Mutant;
-use super::mutant::broken;
-use crate::{Acquire, Claim, Evict, Incumbent, Label, LeaseName, Loss, Note, Release, Renew, Token};
+use crate::{Acquire, Claim, Incumbent, LeaseName, Loss, Release, Renew, Token};
+
+mod operator;
+mod rules;
+
+use rules::Rules;
 
 /// A row of `task_leases`. Times are microseconds since 1970-01-01 UTC by the store's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,8 +35,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
     rows: BTreeMap<String, Row>,
-    #[cfg(feature = "mutants")]
-    broken: Option<Mutant>,
+    rules: Rules,
 }
 
 impl Rows {
@@ -50,30 +52,24 @@ impl Rows {
 
     /// Laws L1 and L2.
     pub fn acquire(&mut self, claim: &Claim, now: i64) -> Acquire {
-        let key = self.key(&claim.name);
-        let expires_at = now.saturating_add(self.extent(claim));
+        let rules = self.rules;
+        let key = rules.key(&self.rows, &claim.name);
+        let expires_at = now.saturating_add(rules.extent(claim));
         let token = match self.rows.get_mut(&key) {
-            None => now,
-            Some(row) if is_free(row, now, broken!(self, ExpiredAfterTheLastInstant)) => next_token(
-                row.token,
-                now,
-                broken!(self, TokenStays),
-                broken!(self, TokenFollowsTheClockAlone),
-            ),
-            Some(row) if row.holder == claim.holder.as_str() && may_retry(row, broken!(self, RetryAfterRelease)) => {
-                if !broken!(self, RetryDoesNotExtend) {
-                    row.expires_at = row.expires_at.max(expires_at);
+            None => rules.first_token(now),
+            Some(row) if rules.is_free(row, now) => {
+                let revives = rules.breaks(Mutant::RetryAfterExpiry) && rules.is_ours(row, claim);
+                if revives {
+                    row.token
+                } else {
+                    rules.next_token(row.token, now)
                 }
-                if broken!(self, RetryBumpsTheToken) {
-                    row.token += 1;
-                }
-                if broken!(self, RetryMovesAcquiredAt) {
-                    row.acquired_at = now;
-                }
-                return granted(row.token);
             }
-            Some(row) if broken!(self, ForgetsTheHolder) => row.token + 1,
-            Some(_) if broken!(self, BusyIsSilent) => return Acquire::Busy(None),
+            Some(row) if rules.is_ours(row, claim) && rules.may_retry(row) => {
+                return retry(rules, row, expires_at, now);
+            }
+            Some(row) if rules.breaks(Mutant::ForgetsTheHolder) => row.token + 1,
+            Some(_) if rules.breaks(Mutant::BusyIsSilent) => return Acquire::Busy(None),
             Some(row) => return Acquire::Busy(Some(incumbent(row, now))),
         };
         let mut row = Row {
@@ -85,18 +81,19 @@ impl Rows {
             note: None,
         };
         if let Some(old) = self.rows.get(&key) {
-            if broken!(self, GrantKeepsReleasedAt) {
+            if rules.breaks(Mutant::GrantKeepsReleasedAt) {
                 row.released_at = old.released_at;
             }
-            if broken!(self, GrantKeepsNote) {
+            if rules.breaks(Mutant::GrantKeepsNote) {
                 row.note.clone_from(&old.note);
             }
+            if rules.breaks(Mutant::GrantKeepsAcquiredAt) {
+                row.acquired_at = old.acquired_at;
+            }
         }
-        if broken!(self, TakesEveryExpiredRow) {
-            self.rows
-                .values_mut()
-                .filter(|other| other.expires_at <= now)
-                .for_each(|other| *other = row.clone());
+        if rules.breaks(Mutant::TakesEveryExpiredRow) {
+            let expired = self.rows.values_mut().filter(|other| other.expires_at <= now);
+            expired.for_each(|other| *other = row.clone());
         }
         self.rows.insert(key, row);
         granted(token)
@@ -104,230 +101,139 @@ impl Rows {
 
     /// Law L3.
     pub fn renew(&mut self, claim: &Claim, now: i64) -> Renew {
-        let key = self.key(&claim.name);
-        let extent = self.extent(claim);
+        let rules = self.rules;
+        let key = rules.key(&self.rows, &claim.name);
+        let extended = now.saturating_add(rules.extent(claim));
+        if rules.breaks(Mutant::RenewCreatesTheRow) && !self.rows.contains_key(&key) {
+            self.acquire(claim, now);
+        }
+        if rules.breaks(Mutant::RenewsEveryRow) {
+            let theirs = self.rows.values_mut().filter(|row| rules.is_ours(row, claim));
+            theirs.for_each(|row| row.expires_at = row.expires_at.max(extended));
+        }
         let Some(row) = self.rows.get_mut(&key) else {
             return Renew::Lost(Loss::Gone);
         };
-        let ours = row.holder == claim.holder.as_str() || broken!(self, RenewIgnoresTheHolder);
-        let last_instant = broken!(self, LiveToTheLastInstant) && row.expires_at == now;
-        let live = row.expires_at > now || last_instant || broken!(self, RenewRevives);
-        let unreleased = row.released_at.is_none() || broken!(self, RenewAfterRelease);
+        let ours = rules.is_ours(row, claim) || rules.breaks(Mutant::RenewIgnoresTheHolder);
+        let live = rules.is_live(row, now) || rules.breaks(Mutant::RenewRevives);
+        let unreleased = row.released_at.is_none() || rules.breaks(Mutant::RenewAfterRelease);
         if ours && live && unreleased {
-            let from = if broken!(self, RenewAddsUp) {
-                row.expires_at
-            } else {
-                now
-            };
-            let extended = from.saturating_add(extent);
-            row.expires_at = if broken!(self, RenewShortens) {
-                extended
-            } else {
-                row.expires_at.max(extended)
-            };
-            if broken!(self, RenewBumpsTheToken) {
-                row.token += 1;
-            }
-            if broken!(self, RenewMovesAcquiredAt) {
-                row.acquired_at = now;
-            }
+            extend(rules, row, extended, now);
             return Renew::Renewed;
         }
-        if broken!(self, LossIsAlwaysGone) {
+        if rules.breaks(Mutant::LossIsAlwaysGone) {
             return Renew::Lost(Loss::Gone);
         }
-        Renew::Lost(Loss::of_row(
-            &row.holder,
-            &claim.holder,
-            row.released_at.is_some(),
-            expires_in(row, now),
-        ))
+        let released = row.released_at.is_some();
+        Renew::Lost(Loss::of_row(&row.holder, &claim.holder, released, expires_in(row, now)))
     }
 
     /// Law L4.
     pub fn release(&mut self, claim: &Claim, now: i64) -> Release {
-        let key = self.key(&claim.name);
-        let Some(row) = self.rows.get_mut(&key) else {
-            return Release::NotHeld;
-        };
-        let ours = row.holder == claim.holder.as_str() || broken!(self, ReleaseIgnoresTheHolder);
-        if !ours || (row.released_at.is_some() && !broken!(self, ReleasesTwice)) {
-            return Release::NotHeld;
+        let rules = self.rules;
+        let key = rules.key(&self.rows, &claim.name);
+        if rules.breaks(Mutant::ReleasesEveryRow) {
+            let theirs = self.rows.values_mut().filter(|row| rules.is_ours(row, claim));
+            theirs.for_each(|row| row.expires_at = row.expires_at.min(now));
         }
-        if broken!(self, ReleaseDeletes) {
+        let not_held = if rules.breaks(Mutant::ReleaseNeverLooks) {
+            Release::Released
+        } else {
+            Release::NotHeld
+        };
+        let Some(row) = self.rows.get_mut(&key) else {
+            return not_held;
+        };
+        let ours = rules.is_ours(row, claim) || rules.breaks(Mutant::ReleaseIgnoresTheHolder);
+        if !ours || (row.released_at.is_some() && !rules.breaks(Mutant::ReleasesTwice)) {
+            return not_held;
+        }
+        if rules.breaks(Mutant::ReleaseDeletes) {
             self.rows.remove(&key);
             return Release::Released;
         }
-        if !broken!(self, ReleaseLeavesNoMark) {
+        if !rules.breaks(Mutant::ReleaseLeavesNoMark) {
             row.released_at = Some(now);
         }
-        if row.expires_at > now || broken!(self, ReleaseRaisesAnExpiredRow) {
-            let least = if broken!(self, ReleaseIgnoresTheMinimum) {
-                0
-            } else {
-                claim.at_least_for_us()
-            };
-            let from = if broken!(self, MinimumCountsFromTheRelease) {
-                now
-            } else {
-                row.acquired_at
-            };
-            let until = now.max(from.saturating_add(least));
-            row.expires_at = if broken!(self, MinimumNeverExceedsTheTtl) {
-                row.expires_at.min(until)
-            } else {
-                until
-            };
+        if row.expires_at > now || rules.breaks(Mutant::ReleaseRaisesAnExpiredRow) {
+            row.expires_at = free_from(rules, row, claim, now);
         }
         Release::Released
-    }
-
-    /// `Inspect::evict`, and `evict_now` with `free_at_once`.
-    pub fn evict(&mut self, name: &LeaseName, by: &Label, reason: &Note, now: i64, free_at_once: bool) -> Evict {
-        let Some(row) = self.rows.get_mut(name.as_str()).filter(|row| row.expires_at > now) else {
-            return Evict::NotHeld;
-        };
-        row.token = next_token(
-            row.token,
-            now,
-            broken!(self, EvictKeepsTheToken),
-            broken!(self, TokenFollowsTheClockAlone),
-        );
-        if !broken!(self, EvictKeepsTheHolder) {
-            row.holder = format!("evict/{by}");
-        }
-        row.acquired_at = now;
-        row.released_at = None;
-        row.note = (!broken!(self, EvictDropsTheReason)).then(|| reason.as_str().to_owned());
-        if free_at_once != broken!(self, EvictSwapsItsKinds) {
-            row.expires_at = now;
-        }
-        Evict::Evicted {
-            free_in: expires_in(row, now).unwrap_or_default(),
-        }
-    }
-
-    /// `Inspect::pause`.
-    pub fn pause(&mut self, name: &LeaseName, duration_us: i64, by: &Label, reason: &Note, now: i64) {
-        let old = self.rows.get(name.as_str());
-        // A pause that is replaced hands on from when on it may end: the displaced holder's expiry.
-        let floor = match old {
-            Some(row) if is_pause(row) && row.released_at.is_none() => row.acquired_at,
-            Some(row) => row.expires_at,
-            None => now,
-        };
-        let floor = if broken!(self, PauseForgetsTheHolder) {
-            now
-        } else {
-            floor.max(now)
-        };
-        let token = old.map_or(now, |row| {
-            next_token(
-                row.token,
-                now,
-                broken!(self, PauseKeepsTheToken),
-                broken!(self, TokenFollowsTheClockAlone),
-            )
-        });
-        let row = Row {
-            holder: format!("pause/{by}"),
-            token,
-            acquired_at: floor,
-            expires_at: floor.max(now.saturating_add(duration_us)),
-            released_at: None,
-            note: Some(reason.as_str().to_owned()),
-        };
-        self.rows.insert(name.as_str().to_owned(), row);
-    }
-
-    /// `Inspect::resume`.
-    pub fn resume(&mut self, name: &LeaseName, now: i64) -> Release {
-        let Some(row) = self.rows.get_mut(name.as_str()) else {
-            return Release::NotHeld;
-        };
-        let any = broken!(self, ResumeReleasesAnyone);
-        if !(is_pause(row) || any) || row.released_at.is_some() || row.expires_at <= now {
-            return Release::NotHeld;
-        }
-        row.released_at = Some(now);
-        row.expires_at = if broken!(self, ResumeFreesAtOnce) {
-            now
-        } else {
-            row.acquired_at.max(now)
-        };
-        Release::Released
-    }
-
-    /// `Inspect::purge`.
-    pub fn purge(&mut self, older_than_us: i64, now: i64) -> u64 {
-        let before = self.rows.len();
-        let (live, ahead) = (
-            broken!(self, PurgeDeletesTheLive),
-            broken!(self, PurgeForgetsAheadTokens),
-        );
-        self.rows.retain(|_, row| {
-            let old = row.expires_at <= now.saturating_sub(older_than_us) || live;
-            !(old && (row.token <= now || ahead))
-        });
-        (before - self.rows.len()) as u64
-    }
-
-    fn key(&self, name: &LeaseName) -> String {
-        let name = name.as_str();
-        if broken!(self, FoldsCase) {
-            return name.to_lowercase();
-        }
-        if broken!(self, CutsNames) {
-            return name.chars().take(64).collect();
-        }
-        name.to_owned()
-    }
-
-    /// How long a grant or renewal lasts, in microseconds.
-    fn extent(&self, claim: &Claim) -> i64 {
-        if broken!(self, WholeSeconds) {
-            claim.ttl_us() / 1_000_000 * 1_000_000
-        } else {
-            claim.ttl_us()
-        }
     }
 
     /// Breaks one rule from now on.
     #[cfg(feature = "mutants")]
     pub fn break_rule(&mut self, mutant: Mutant) {
-        self.broken = Some(mutant);
+        self.rules.broken = Some(mutant);
     }
 
+    /// Makes one row what it is in `other`.
     #[cfg(feature = "mutants")]
-    pub(super) fn loses_replies(&self) -> bool {
-        broken!(self, LosesTheReply)
+    pub(super) fn overwrite(&mut self, name: &LeaseName, other: &Self) {
+        if let Some(row) = other.rows.get(name.as_str()) {
+            self.rows.insert(name.as_str().to_owned(), row.clone());
+        }
+    }
+
+    /// Whether this rule is broken: for what only the store around the rows can get wrong.
+    #[cfg(feature = "mutants")]
+    pub(super) fn breaks(&self, rule: Mutant) -> bool {
+        self.rules.breaks(rule)
     }
 }
 
-/// The boundary that L1 speaks of; a mutant moves it by one microsecond.
-fn is_free(row: &Row, now: i64, late: bool) -> bool {
-    if late {
-        row.expires_at < now
+/// A repeated try of a live row's own holder: it extends like a renewal.
+fn retry(rules: Rules, row: &mut Row, expires_at: i64, now: i64) -> Acquire {
+    if rules.breaks(Mutant::RetryShortens) {
+        row.expires_at = expires_at;
+    } else if !rules.breaks(Mutant::RetryDoesNotExtend) {
+        row.expires_at = row.expires_at.max(expires_at);
+    }
+    if rules.breaks(Mutant::RetryBumpsTheToken) {
+        row.token += 1;
+    }
+    if rules.breaks(Mutant::RetryMovesAcquiredAt) {
+        row.acquired_at = now;
+    }
+    granted(row.token)
+}
+
+fn extend(rules: Rules, row: &mut Row, extended: i64, now: i64) {
+    if rules.breaks(Mutant::RenewAddsUp) {
+        row.expires_at = row.expires_at.saturating_add(extended - now);
+    } else if rules.breaks(Mutant::RenewShortens) {
+        row.expires_at = extended;
+    } else if !rules.breaks(Mutant::RenewDoesNotExtend) {
+        row.expires_at = row.expires_at.max(extended);
+    }
+    if rules.breaks(Mutant::RenewBumpsTheToken) {
+        row.token += 1;
+    }
+    if rules.breaks(Mutant::RenewMovesAcquiredAt) {
+        row.acquired_at = now;
+    }
+}
+
+/// From when on a row that is released now is free.
+fn free_from(rules: Rules, row: &Row, claim: &Claim, now: i64) -> i64 {
+    let least = if rules.breaks(Mutant::ReleaseIgnoresTheMinimum) {
+        0
     } else {
-        row.expires_at <= now
+        claim.at_least_for_us()
+    };
+    let from = if rules.breaks(Mutant::MinimumCountsFromTheRelease) {
+        now
+    } else {
+        row.acquired_at
+    };
+    let until = now.max(from.saturating_add(least));
+    if rules.breaks(Mutant::ReleaseFreesNothing) {
+        row.expires_at.max(until)
+    } else if rules.breaks(Mutant::MinimumNeverExceedsTheTtl) {
+        row.expires_at.min(until)
+    } else {
+        until
     }
-}
-
-fn may_retry(row: &Row, after_release: bool) -> bool {
-    row.released_at.is_none() || after_release
-}
-
-/// Law L2's rule for a token that is not the first.
-fn next_token(old: i64, now: i64, stays: bool, clock_alone: bool) -> i64 {
-    match (stays, clock_alone) {
-        (true, _) => old,
-        (_, true) => now,
-        _ => now.max(old.saturating_add(1)),
-    }
-}
-
-fn is_pause(row: &Row) -> bool {
-    row.holder.starts_with("pause/")
 }
 
 fn expires_in(row: &Row, now: i64) -> Option<Duration> {
