@@ -1,0 +1,169 @@
+//! [`Core`]: what the clones of a `Lease` and its jobs share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::dyn_repo::DynRepo;
+use crate::keeper::{Command, Given, Keeper, KeeperLink, TenureId};
+use crate::names::Names;
+use crate::observe::{Event, EventSink};
+use crate::{
+    Claim, Clock, Guard, Label, LeaseName, Moment, Observer, Operation, RepoError, RepoErrorKind, Skip, Timing,
+};
+
+pub(crate) struct Core {
+    pub(crate) repo: Arc<dyn DynRepo>,
+    pub(crate) label: Label,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) keeper_on: Option<Handle>,
+    events: OnceLock<EventSink>,
+    keeper: Mutex<Option<KeeperLink>>,
+    names: Names,
+    closing: AtomicBool,
+    ids: AtomicU64,
+}
+
+impl Core {
+    pub(crate) fn new(
+        repo: Arc<dyn DynRepo>,
+        label: Label,
+        clock: Arc<dyn Clock>,
+        observer: Option<Arc<dyn Observer>>,
+        keeper_on: Option<Handle>,
+    ) -> Self {
+        Self {
+            repo,
+            label,
+            clock,
+            observer,
+            keeper_on,
+            events: OnceLock::new(),
+            keeper: Mutex::new(None),
+            names: Names::default(),
+            closing: AtomicBool::new(false),
+            ids: AtomicU64::new(0),
+        }
+    }
+
+    /// One try, under a holder of its own.
+    pub(crate) async fn ask(&self, name: &LeaseName, timing: Timing) -> Result<Guard, Skip> {
+        if self.is_closing() {
+            return Err(Skip::ShuttingDown);
+        }
+        let Some(reservation) = self.names.reserve(name) else {
+            return Err(Skip::BusyHere);
+        };
+        let keeper = self.keeper().map_err(|error| Skip::Store(error.with_lease(name)))?;
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let claim = Claim::new(name.clone(), self.label.new_holder(), timing.ttl());
+        let (reply, given) = oneshot::channel();
+        keeper.send(Command::Ask {
+            id,
+            claim,
+            timing,
+            reply,
+        });
+        let asked = Asked {
+            keeper,
+            id,
+            answered: false,
+        };
+        match given.await {
+            Ok(Given::Granted(tenancy)) => Ok(Guard::new(tenancy, asked.answered(), id, reservation)),
+            Ok(Given::Busy(incumbent)) => Err(Skip::Busy(incumbent)),
+            Ok(Given::Failed(error)) => Err(Skip::Store(error)),
+            Ok(Given::ShuttingDown) => Err(Skip::ShuttingDown),
+            Err(_) => Err(Skip::Store(keeper_error("the keeper died meanwhile").with_lease(name))),
+        }
+    }
+
+    /// Resolves at `at`. The keeper wakes us: the caller may be on any executor.
+    pub(crate) async fn sleep_until(&self, at: Moment) {
+        let (wake, woken) = oneshot::channel();
+        if let Ok(keeper) = self.keeper() {
+            keeper.send(Command::WakeAt { at, wake });
+            // An error means that the keeper died. The next try starts another one, or says why not.
+            drop(woken.await);
+        }
+    }
+
+    pub(crate) fn events(&self) -> &EventSink {
+        self.events.get_or_init(|| EventSink::start(self.observer.clone()))
+    }
+
+    pub(crate) fn skipped(&self, name: &LeaseName, skip: &Skip) {
+        self.events().send(Event::Skipped {
+            name: name.clone(),
+            skip: skip.clone(),
+        });
+    }
+
+    /// From now on nothing starts.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    /// The keeper, if one was started and lives.
+    pub(crate) fn running_keeper(&self) -> Option<KeeperLink> {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        keeper.clone().filter(|keeper| !keeper.is_dead())
+    }
+
+    /// The keeper, started at the first call, and again after its death: a job must not stop until a restart.
+    fn keeper(&self) -> Result<KeeperLink, RepoError> {
+        let mut running = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keeper) = running.clone().filter(|keeper| !keeper.is_dead()) {
+            return Ok(keeper);
+        }
+        let (link, commands) = KeeperLink::new();
+        let keeper = Keeper::new(self.repo.clone(), self.clock.clone(), self.events().clone());
+        match &self.keeper_on {
+            Some(runtime) => drop(runtime.spawn(keeper.run(commands))),
+            None => {
+                let start = || {
+                    let runtime = Builder::new_current_thread().enable_all().build()?;
+                    let keep = move || runtime.block_on(keeper.run(commands));
+                    std::thread::Builder::new().name("lease-keeper".into()).spawn(keep)
+                };
+                start().map_err(|error| keeper_error("the keeper's thread can't be started").with_source(error))?;
+            }
+        }
+        *running = Some(link.clone());
+        Ok(link)
+    }
+}
+
+/// An ask that has not been answered. Dropped, it tells the keeper that nobody waits.
+struct Asked {
+    keeper: KeeperLink,
+    id: TenureId,
+    answered: bool,
+}
+
+impl Asked {
+    fn answered(mut self) -> KeeperLink {
+        self.answered = true;
+        self.keeper.clone()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.keeper.send(Command::Abandoned { id: self.id });
+        }
+    }
+}
+
+fn keeper_error(what: &'static str) -> RepoError {
+    RepoError::new(RepoErrorKind::Other, Operation::Acquire).with_source(what)
+}

@@ -1,0 +1,251 @@
+//! The keeper: the only loop. It drives all tenures of one `Lease` and alone talks to the repo.
+//!
+//! What to do is decided in [`crate::tenure`]; this brings it events and carries out its effects. One slow statement
+//! never delays another lease, since statements run side by side and nothing here waits for one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+
+use crate::dyn_repo::DynRepo;
+use crate::observe::{Event, EventSink};
+use crate::tenure::{Event as TenureEvent, Phase};
+use crate::{Clock, LeaseName, Moment};
+
+mod call;
+mod entry;
+mod link;
+mod will;
+
+use call::{Answered, Call};
+use entry::Entry;
+pub(crate) use link::{Command, Given, KeeperLink, TenureId};
+
+/// The longest sleep before the clock is read again: a timer may stand still while the machine is suspended.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How long after a shutdown's grace f may take to be dropped, before its lease is given up as it is.
+const DROP_GRACE: Duration = Duration::from_millis(500);
+/// How many commands are taken before timers are looked at again.
+const BATCH: usize = 64;
+
+pub(crate) struct Keeper {
+    context: Context,
+    entries: HashMap<TenureId, Entry>,
+    /// When each tenure wants its next tick.
+    timers: BTreeSet<(Moment, TenureId)>,
+    alarms: BTreeMap<(Moment, u64), Alarm>,
+    alarms_made: u64,
+    /// A quarter of the smallest margin among the tenures.
+    slice: Duration,
+    shutdowns: Vec<Shutdown>,
+}
+
+/// What the tenures share.
+struct Context {
+    repo: Arc<dyn DynRepo>,
+    clock: Arc<dyn Clock>,
+    events: EventSink,
+    calls: FuturesUnordered<Call>,
+}
+
+/// Something the keeper does at a time, beside ticks.
+enum Alarm {
+    Wake(oneshot::Sender<()>),
+    GraceOver,
+    Forsake,
+}
+
+/// A shutdown under way, and the names that it had to give up.
+struct Shutdown {
+    /// Taken once it is answered; the shutdown itself lasts.
+    reply: Option<oneshot::Sender<Vec<LeaseName>>>,
+    forsaken: Vec<LeaseName>,
+}
+
+impl Keeper {
+    pub(crate) fn new(repo: Arc<dyn DynRepo>, clock: Arc<dyn Clock>, events: EventSink) -> Self {
+        Self {
+            context: Context {
+                repo,
+                clock,
+                events,
+                calls: FuturesUnordered::new(),
+            },
+            entries: HashMap::new(),
+            timers: BTreeSet::new(),
+            alarms: BTreeMap::new(),
+            alarms_made: 0,
+            slice: LONGEST_SLEEP,
+            shutdowns: Vec::new(),
+        }
+    }
+
+    /// Runs until every `Lease` and guard is gone and no tenure has anything left to do.
+    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut open = true;
+        while open || !self.entries.is_empty() {
+            // Timers come first, so that a stop never waits behind answers or commands.
+            self.ring();
+            self.finish_shutdowns();
+            let wake_at = self.wake_at();
+            let clock = self.context.clock.clone();
+            tokio::select! {
+                biased;
+                () = sleep_until(&*clock, wake_at) => {}
+                Some(answered) = self.context.calls.next() => self.answered(answered),
+                received = commands.recv_many(&mut batch, BATCH), if open => {
+                    open = received > 0;
+                    batch.drain(..).for_each(|command| self.command(command));
+                }
+            }
+        }
+    }
+
+    fn wake_at(&self) -> Option<Moment> {
+        let tick = self.timers.first().map(|(at, _)| *at);
+        let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
+        let next = tick.into_iter().chain(alarm).min()?;
+        Some(next.min(self.context.clock.now() + self.slice))
+    }
+
+    /// Does what is due.
+    fn ring(&mut self) {
+        let now = self.context.clock.now();
+        while let Some((at, id)) = self.timers.first().copied()
+            && at <= now
+        {
+            self.tell(id, now, TenureEvent::Tick);
+        }
+        while let Some(first) = self.alarms.first_entry()
+            && first.key().0 <= now
+        {
+            match first.remove() {
+                Alarm::Wake(wake) => drop(wake.send(())),
+                Alarm::GraceOver => self.tell_all(now, TenureEvent::GraceOver),
+                Alarm::Forsake => self.forsake(now),
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = self.context.clock.now();
+        match command {
+            Command::Ask { reply, .. } if !self.shutdowns.is_empty() => drop(reply.send(Given::ShuttingDown)),
+            Command::Ask {
+                id,
+                claim,
+                timing,
+                reply,
+            } => {
+                self.slice = self.slice.min(timing.margin() / 4);
+                let entry = Entry::ask(claim, timing, now, reply);
+                self.context.calls.push(entry.acquire(&self.context, id, now));
+                self.entries.insert(id, entry);
+            }
+            Command::Abandoned { id } => self.tell(id, now, TenureEvent::Abandoned),
+            Command::Started { id, at } => self.tell(id, at, TenureEvent::Started),
+            Command::Finished { id, ran, reply } => {
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.settle = reply;
+                }
+                self.tell(id, now, TenureEvent::Finished { ran });
+            }
+            Command::WakeAt { at, wake } => self.alarm(at, Alarm::Wake(wake)),
+            Command::ShutDown { grace, reply } => {
+                self.shutdowns.push(Shutdown {
+                    reply: Some(reply),
+                    forsaken: Vec::new(),
+                });
+                self.tell_all(now, TenureEvent::ShutDown);
+                self.alarm(now + grace, Alarm::GraceOver);
+                self.alarm(now + grace + DROP_GRACE, Alarm::Forsake);
+            }
+        }
+    }
+
+    fn alarm(&mut self, at: Moment, alarm: Alarm) {
+        self.alarms_made += 1;
+        self.alarms.insert((at, self.alarms_made), alarm);
+    }
+
+    fn answered(&mut self, answered: Answered) {
+        let now = self.context.clock.now();
+        let id = answered.id;
+        if let Some(entry) = self.entries.get_mut(&id) {
+            let event = entry.answered(&self.context, now, answered);
+            self.tell(id, now, event);
+        }
+    }
+
+    /// Gives an event to a tenure, carries out its effects, and notes when it wants its next tick.
+    fn tell(&mut self, id: TenureId, now: Moment, event: TenureEvent) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.handle(&mut self.context, id, now, event);
+        if let Some(due) = entry.due.take() {
+            self.timers.remove(&(due, id));
+        }
+        entry.due = entry.tenure.next_at();
+        self.timers.extend(entry.due.map(|due| (due, id)));
+        if entry.tenure.phase() == Phase::Ended {
+            self.entries.remove(&id);
+            if self.entries.is_empty() {
+                self.slice = LONGEST_SLEEP;
+            }
+        }
+    }
+
+    fn tell_all(&mut self, now: Moment, event: TenureEvent) {
+        let ids: Vec<TenureId> = self.entries.keys().copied().collect();
+        for id in ids {
+            self.tell(id, now, event);
+        }
+    }
+
+    /// The grace is over, and what still runs could not be dropped: it is inside a poll, or was told to go on.
+    fn forsake(&mut self, now: Moment) {
+        let running = self.entries.iter().filter(|(_, entry)| entry.is_running());
+        let (ids, names): (Vec<_>, Vec<_>) = running.map(|(id, entry)| (*id, entry.name().clone())).unzip();
+        for shutdown in &mut self.shutdowns {
+            shutdown.forsaken.extend(names.iter().cloned());
+        }
+        for id in ids {
+            self.tell(id, now, TenureEvent::Forsaken);
+        }
+    }
+
+    /// A shutdown is done when nothing runs and each release was answered, be it by an error.
+    fn finish_shutdowns(&mut self) {
+        if self.entries.values().all(Entry::is_quiet) {
+            for shutdown in &mut self.shutdowns {
+                if let Some(reply) = shutdown.reply.take() {
+                    drop(reply.send(std::mem::take(&mut shutdown.forsaken)));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Keeper {
+    /// With tenures left, this is a death: a panic, or the end of the runtime it was spawned on.
+    fn drop(&mut self) {
+        let orphans: Vec<_> = self.entries.values().filter_map(Entry::tenancy).collect();
+        if !self.entries.is_empty() {
+            self.context.events.send(Event::KeeperDied);
+        }
+        will::execute(self.context.clock.clone(), orphans);
+    }
+}
+
+async fn sleep_until(clock: &dyn Clock, at: Option<Moment>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,307 @@
+//! [`Entry`]: one tenure in the keeper, with what its decisions do not depend on: texts, errors, and who waits.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::call::{Answered, Call, Reply, Sent, call};
+use super::{Context, Given, TenureId};
+use crate::held::Tenancy;
+use crate::observe::Event as Told;
+use crate::tenure::{self, Cause, Effect, Event, Phase, Refusal, Settlement, Spread, Tenure};
+use crate::{
+    Acquire, Claim, Incumbent, LeaseName, Loss, Moment, Operation, RELEASE_LIMIT, Release, Renew, RepoError,
+    RepoErrorKind, Stop, Timing, Token,
+};
+
+pub(super) struct Entry {
+    pub(super) tenure: Tenure,
+    /// When the keeper's timer for it is set to.
+    pub(super) due: Option<Moment>,
+    /// Who waits for the release.
+    pub(super) settle: Option<oneshot::Sender<Result<Release, RepoError>>>,
+    claim: Claim,
+    timing: Timing,
+    /// Who waits for the grant.
+    reply: Option<oneshot::Sender<Given>>,
+    tenancy: Option<Arc<Tenancy>>,
+    incumbent: Option<Incumbent>,
+    loss: Option<Loss>,
+    last_error: Option<RepoError>,
+    /// Whether a release has had an answer, be it an error.
+    release_tried: bool,
+}
+
+impl Entry {
+    pub(super) fn ask(claim: Claim, timing: Timing, now: Moment, reply: oneshot::Sender<Given>) -> Self {
+        Self {
+            tenure: Tenure::ask(timing, now),
+            due: None,
+            settle: None,
+            claim,
+            timing,
+            reply: Some(reply),
+            tenancy: None,
+            incumbent: None,
+            loss: None,
+            last_error: None,
+            release_tried: false,
+        }
+    }
+
+    pub(super) const fn name(&self) -> &LeaseName {
+        &self.claim.name
+    }
+
+    pub(super) fn tenancy(&self) -> Option<Arc<Tenancy>> {
+        self.tenancy.clone()
+    }
+
+    pub(super) const fn is_running(&self) -> bool {
+        matches!(self.tenure.phase(), Phase::Held | Phase::Stopping)
+    }
+
+    /// Whether a shutdown need not wait for it any longer.
+    pub(super) const fn is_quiet(&self) -> bool {
+        matches!(self.tenure.phase(), Phase::Releasing | Phase::Undoing) && self.release_tried
+    }
+
+    pub(super) fn acquire(&self, context: &Context, id: TenureId, now: Moment) -> Call {
+        let claim = self.claim.clone().limit(self.timing.limit());
+        let sent = Sent {
+            id,
+            at: now,
+            operation: Operation::Acquire,
+        };
+        call(
+            sent,
+            &claim,
+            &context.clock,
+            context.repo.acquire(claim.clone()),
+            Reply::Acquire,
+        )
+    }
+
+    fn send(&self, context: &Context, id: TenureId, now: Moment, what: tenure::Call) -> Call {
+        match what {
+            tenure::Call::Renew => {
+                let claim = self.claim.clone().limit(self.timing.limit());
+                let sent = Sent {
+                    id,
+                    at: now,
+                    operation: Operation::Renew,
+                };
+                call(
+                    sent,
+                    &claim,
+                    &context.clock,
+                    context.repo.renew(claim.clone()),
+                    Reply::Renew,
+                )
+            }
+            tenure::Call::Release { at_least_for } => {
+                let claim = self.claim.clone().limit(RELEASE_LIMIT).at_least_for(at_least_for);
+                let sent = Sent {
+                    id,
+                    at: now,
+                    operation: Operation::Release,
+                };
+                call(
+                    sent,
+                    &claim,
+                    &context.clock,
+                    context.repo.release(claim.clone()),
+                    Reply::Release,
+                )
+            }
+        }
+    }
+
+    /// Keeps what an answer says, and makes the tenure's event of it.
+    pub(super) fn answered(&mut self, context: &Context, now: Moment, answered: Answered) -> Event {
+        let took = now.since(answered.sent_at);
+        match answered.reply {
+            Reply::Acquire(Ok(Acquire::Granted(token))) => Event::Granted(token),
+            Reply::Acquire(Ok(Acquire::Busy(incumbent))) => {
+                self.incumbent = incumbent;
+                Event::Busy
+            }
+            Reply::Acquire(Err(error)) => {
+                let may_have_executed = error.may_have_executed();
+                self.last_error = Some(error);
+                Event::AcquireFailed { may_have_executed }
+            }
+            Reply::Renew(Ok(Renew::Renewed)) => {
+                self.last_error = None;
+                if let Some((name, token)) = self.held() {
+                    context.events.send(Told::Renewed { name, token, took });
+                }
+                Event::Renewed
+            }
+            Reply::Renew(Ok(Renew::Lost(loss))) => {
+                let evicted = matches!(loss, Loss::Evicted { .. });
+                if let Loss::Taken(incumbent) = &loss {
+                    self.incumbent = Some(incumbent.clone());
+                }
+                self.loss = Some(loss);
+                Event::Lost { evicted }
+            }
+            Reply::Renew(Err(error)) => {
+                if let Some((name, token)) = self.held() {
+                    let remaining = self.tenure.drop_at().since(now);
+                    context.events.send(Told::RenewFailed {
+                        name,
+                        token,
+                        error: error.clone(),
+                        remaining,
+                    });
+                }
+                self.last_error = Some(error);
+                Event::RenewFailed(Spread(rand::random()))
+            }
+            Reply::Release(result) => {
+                self.release_tried = true;
+                match result {
+                    Ok(Release::Released) => Event::Released,
+                    Ok(Release::NotHeld) => Event::NotHeld,
+                    Err(error) => {
+                        self.last_error = Some(error);
+                        Event::ReleaseFailed
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the tenure an event and carries out its effects.
+    pub(super) fn handle(&mut self, context: &mut Context, id: TenureId, now: Moment, event: Event) {
+        let mut effects = Vec::new();
+        self.tenure.handle(now, event, &mut effects);
+        // Before anybody is woken, the gate must know until when it may open.
+        if let Some(tenancy) = &self.tenancy {
+            tenancy.set_drop_at(self.tenure.drop_at());
+        }
+        for effect in effects {
+            self.effect(context, id, now, effect);
+        }
+        if let Some(tenancy) = &self.tenancy
+            && !self.is_running()
+        {
+            // For whatever f left behind with a clone of `Held`: the lease is not ours any more.
+            tenancy.tell(Stop::Lost(Loss::Released));
+            tenancy.dropped.cancel();
+        }
+    }
+
+    fn effect(&mut self, context: &mut Context, id: TenureId, now: Moment, effect: Effect) {
+        match effect {
+            Effect::Send(what) => context.calls.push(self.send(context, id, now, what)),
+            Effect::Grant(token) => self.grant(context, token),
+            Effect::Refuse(refusal) => self.refuse(refusal),
+            Effect::Stop(cause) => {
+                let stop = self.stop(cause);
+                if let Some((name, token)) = self.held() {
+                    context.events.send(Told::Stopped {
+                        name,
+                        token,
+                        stop: stop.clone(),
+                    });
+                }
+                if let Some(tenancy) = &self.tenancy {
+                    tenancy.tell(stop);
+                }
+            }
+            Effect::Drop => {
+                if let Some(tenancy) = &self.tenancy {
+                    tenancy.dropped.cancel();
+                }
+                if let Some((name, token)) = self.held() {
+                    context.events.send(Told::Overrun { name, token });
+                }
+            }
+            Effect::Settle(settlement) => self.settle(context, settlement),
+        }
+    }
+
+    fn grant(&mut self, context: &Context, token: Token) {
+        let Claim { name, holder, .. } = &self.claim;
+        context.events.send(Told::Acquired {
+            name: name.clone(),
+            holder: holder.clone(),
+            token,
+        });
+        let (clock, drop_at) = (context.clock.clone(), self.tenure.drop_at());
+        let tenancy = Tenancy::new(
+            name.clone(),
+            holder.clone(),
+            token,
+            self.timing.on_lost(),
+            clock,
+            drop_at,
+        );
+        let tenancy = Arc::new(tenancy);
+        self.tenancy = Some(tenancy.clone());
+        if let Some(reply) = self.reply.take() {
+            // If nobody is there any more, `Abandoned` is on its way.
+            drop(reply.send(Given::Granted(tenancy)));
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        let given = match refusal {
+            Refusal::Busy => Given::Busy(self.incumbent.take()),
+            Refusal::Failed => Given::Failed(self.last_error.clone().unwrap_or_else(|| self.late())),
+            Refusal::Late => Given::Failed(self.late()),
+            Refusal::ShuttingDown => Given::ShuttingDown,
+        };
+        if let Some(reply) = self.reply.take() {
+            drop(reply.send(given));
+        }
+    }
+
+    fn late(&self) -> RepoError {
+        let error = RepoError::new(RepoErrorKind::Timeout, Operation::Acquire).with_lease(self.name());
+        error.with_source("the grant came too late to start the job, and is given back")
+    }
+
+    fn stop(&self, cause: Cause) -> Stop {
+        match cause {
+            Cause::Lost => Stop::Lost(self.loss.clone().unwrap_or(Loss::Gone)),
+            Cause::Overdue => Stop::Overdue {
+                last_error: self.last_error.clone(),
+            },
+            Cause::TimeLimit => Stop::TimeLimit,
+            Cause::ShutDown => Stop::ShutDown,
+        }
+    }
+
+    fn settle(&mut self, context: &Context, settlement: Settlement) {
+        let release = match settlement {
+            Settlement::Released => Ok(Release::Released),
+            Settlement::NotHeld => Ok(Release::NotHeld),
+            Settlement::Failed => Err(self.last_error.clone().unwrap_or_else(|| self.given_up())),
+            Settlement::Forsaken => Err(self.given_up()),
+        };
+        if let Some((name, token)) = self.held() {
+            context.events.send(Told::Ended {
+                name,
+                token,
+                release: release.clone(),
+            });
+        }
+        if let Some(settle) = self.settle.take() {
+            drop(settle.send(release));
+        }
+    }
+
+    fn given_up(&self) -> RepoError {
+        let error = RepoError::new(RepoErrorKind::Other, Operation::Release).with_lease(self.name());
+        error.with_source("f was still running when the shutdown's grace was over: the row is freed at its expiry")
+    }
+
+    fn held(&self) -> Option<(LeaseName, Token)> {
+        self.tenancy
+            .as_ref()
+            .map(|tenancy| (tenancy.name.clone(), tenancy.token))
+    }
+}

@@ -1,0 +1,326 @@
+//! Where connections come from, and how one task runs on one: within its limit, again after a conflict, and so that
+//! no connection goes back to a pool with an answer still under way.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use diesel_async::pooled_connection::deadpool::{Object, Pool};
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
+use diesel_async::{AnsiTransactionManager, AsyncPgConnection, TransactionManager};
+use lease_core::{RepoError, RepoErrorKind};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::error::{Failure, Subject, Verdict, explain, no_connection, text};
+use crate::session::{CONNECT_LIMIT, Settings};
+
+/// Connections of a repo made by `connect`.
+const POOL_SIZE: usize = 4;
+/// How often a statement is tried in all that the server refused for no reason we know.
+const UNEXPLAINED_TRIES: u32 = 3;
+/// The longest pause between two tries.
+const MAX_PAUSE: Duration = Duration::from_millis(50);
+
+/// Something to do on one connection.
+pub(crate) trait Task: Send + 'static {
+    type Answer: Send + 'static;
+
+    /// What errors say it was.
+    fn subject(&self) -> Subject;
+
+    /// Does it once. It is called again after a conflict.
+    fn attempt(
+        &mut self,
+        connection: &mut AsyncPgConnection,
+    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+}
+
+/// Where connections come from.
+pub(crate) enum Source {
+    Own {
+        settings: Arc<Settings>,
+        pool: Pool<AsyncPgConnection>,
+    },
+    Foreign {
+        pool: Pool<AsyncPgConnection>,
+        home: Handle,
+    },
+}
+
+impl Source {
+    /// A pool of our own, empty until the first task.
+    pub(crate) fn own(settings: Arc<Settings>) -> Self {
+        let mut config = ManagerConfig::default();
+        // It checks that the connection is open, without a round trip.
+        config.recycling_method = RecyclingMethod::Fast;
+        let opener = settings.clone();
+        config.custom_setup = Box::new(move |_| {
+            let settings = opener.clone();
+            Box::pin(async move { settings.open().await.map_err(|failure| failure.into_diesel()) })
+        });
+        let pool = Pool::builder(AsyncDieselConnectionManager::new_with_config("", config))
+            .max_size(POOL_SIZE)
+            .runtime(deadpool::Runtime::Tokio1)
+            .create_timeout(Some(CONNECT_LIMIT))
+            .recycle_timeout(Some(CONNECT_LIMIT))
+            .build()
+            .expect("a pool that was given a runtime can have time limits");
+        Self::Own { settings, pool }
+    }
+
+    /// Runs a task on a pooled connection.
+    pub(crate) async fn run<T: Task>(&self, task: T, limit: Duration) -> Result<T::Answer, RepoError> {
+        match self {
+            Self::Own { pool, .. } => {
+                let progress = Progress::default();
+                let answer = within(limit, task, Door::Pool(pool.clone()), &progress).await;
+                if answer
+                    .as_ref()
+                    .is_err_and(|error| error.kind() == RepoErrorKind::Timeout)
+                    && progress.was_sent()
+                {
+                    // One connection that hung, as after a failover, is a sign that its idle sisters would.
+                    pool.retain(|_, _| false);
+                }
+                answer
+            }
+            Self::Foreign { .. } => self.run_alone(task, limit).await,
+        }
+    }
+
+    /// Runs a task on a connection of its own on the caller's runtime, or on one from the application's pool.
+    pub(crate) async fn run_alone<T: Task>(&self, task: T, limit: Duration) -> Result<T::Answer, RepoError> {
+        match self {
+            Self::Own { settings, .. } => within(limit, task, Door::Open(settings.clone()), &Progress::default()).await,
+            Self::Foreign { pool, home } => at_home(home, limit, task, Door::Pool(pool.clone())).await,
+        }
+    }
+}
+
+impl Clone for Source {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Own { settings, .. } => Self::own(settings.clone()),
+            Self::Foreign { pool, home } => Self::Foreign {
+                pool: pool.clone(),
+                home: home.clone(),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    /// Without the URL: a mistyped one may have a piece of the password in any part.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, pool) = match self {
+            Self::Own { pool, .. } => ("Own", pool),
+            Self::Foreign { pool, .. } => ("Foreign", pool),
+        };
+        f.debug_tuple(kind).field(&pool.status()).finish()
+    }
+}
+
+/// Runs a task as a task of the application's runtime, which drives its connections.
+///
+/// The limit holds there, so that the connection is not kept longer when our caller is slow; and here, so that our
+/// caller gets an answer when that runtime is stuck.
+async fn at_home<T: Task>(home: &Handle, limit: Duration, task: T, door: Door) -> Result<T::Answer, RepoError> {
+    let subject = task.subject();
+    let progress = Arc::new(Progress::default());
+    let there = progress.clone();
+    let mut running = AbortOnDrop(home.spawn(async move { within(limit, task, door, &there).await }));
+    match timeout(limit, &mut running.0).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(ended)) => {
+            let reason = if ended.is_panic() {
+                "the task on the pool's runtime panicked"
+            } else {
+                "the runtime of the pool given to PostgresRepo has shut down"
+            };
+            let error = subject.error(RepoErrorKind::Unavailable).with_source(text(reason));
+            Err(if progress.was_sent() {
+                error
+            } else {
+                error.never_executed()
+            })
+        }
+        Err(_) => Err(progress.out_of_time(&subject, limit)),
+    }
+}
+
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs a task to its end or its limit.
+async fn within<T: Task>(limit: Duration, task: T, door: Door, progress: &Progress) -> Result<T::Answer, RepoError> {
+    let subject = task.subject();
+    timeout(limit, run(task, door, &subject, progress))
+        .await
+        .unwrap_or_else(|_| Err(progress.out_of_time(&subject, limit)))
+}
+
+async fn run<T: Task>(mut task: T, door: Door, subject: &Subject, progress: &Progress) -> Result<T::Answer, RepoError> {
+    let mut connection = door.enter(subject).await?;
+    let mut tries = 0;
+    loop {
+        progress.set(Phase::Sent);
+        let error = match task.attempt(&mut connection).await {
+            Ok(answer) => {
+                connection.ended_in_order();
+                return Ok(answer);
+            }
+            Err(Failure::Decided(error)) => return Err(error),
+            Err(Failure::Driver(error)) => error,
+        };
+        tries += 1;
+        match explain(&mut connection, subject, error).await {
+            Verdict::Conflict(error) => progress.set(Phase::Refused(error)),
+            Verdict::Unexplained(error) if tries < UNEXPLAINED_TRIES => progress.set(Phase::Refused(error)),
+            Verdict::Unexplained(error) => {
+                connection.ended_in_order();
+                return Err(error);
+            }
+            Verdict::Final(error) => return Err(error),
+        }
+        if tries > 1 {
+            pause(Duration::from_millis(1 << tries.min(6)).min(MAX_PAUSE)).await;
+        }
+    }
+}
+
+/// Waits between half of `longest` and all of it, at random so that those who met don't meet again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pause between two tries inside one operation, whose limit bounds it; no lease's time hangs on it"
+)]
+pub(crate) async fn pause(longest: Duration) {
+    let random = u32::try_from(RandomState::new().hash_one(()) % 500).unwrap_or(0);
+    tokio::time::sleep(longest * (500 + random) / 1_000).await;
+}
+
+/// How far a task got, for the error when its limit runs out.
+#[derive(Default)]
+struct Progress(Mutex<Phase>);
+
+#[derive(Default)]
+enum Phase {
+    /// Waiting for a connection.
+    #[default]
+    Waiting,
+    /// A statement is under way.
+    Sent,
+    /// The server refused the statement, and it is about to be tried again.
+    Refused(RepoError),
+}
+
+impl Progress {
+    fn set(&self, phase: Phase) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+
+    fn was_sent(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), Phase::Sent)
+    }
+
+    fn out_of_time(&self, subject: &Subject, limit: Duration) -> RepoError {
+        let late = |what: &str| {
+            let reason = format!("{what} within {limit:?}");
+            subject.error(RepoErrorKind::Timeout).with_source(text(reason))
+        };
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Phase::Waiting => late("no connection was to be had").never_executed(),
+            Phase::Sent => late("the server did not answer"),
+            Phase::Refused(error) => error.clone(),
+        }
+    }
+}
+
+/// The way to one connection.
+enum Door {
+    Pool(Pool<AsyncPgConnection>),
+    Open(Arc<Settings>),
+}
+
+impl Door {
+    async fn enter(&self, subject: &Subject) -> Result<Checkout, RepoError> {
+        match self {
+            Self::Pool(pool) => {
+                let object = pool.get().await.map_err(|error| no_connection(subject, error))?;
+                Checkout(Some(Connection::Pooled(object))).outside_a_transaction(subject)
+            }
+            Self::Open(settings) => match settings.open().await {
+                Ok(connection) => Ok(Checkout(Some(Connection::Alone(connection)))),
+                Err(failure) => Err(failure.error(subject)),
+            },
+        }
+    }
+}
+
+/// A connection in use. Dropped before it [ended in order](Self::ended_in_order), it never goes back to its pool.
+struct Checkout(Option<Connection>);
+
+enum Connection {
+    Pooled(Object<AsyncPgConnection>),
+    Alone(AsyncPgConnection),
+}
+
+impl Checkout {
+    /// Gives a pooled connection back: no answer is under way on it.
+    fn ended_in_order(mut self) {
+        drop(self.0.take());
+    }
+
+    /// A connection that a foreign pool hands out inside a transaction would tie the lease to that one's fate.
+    fn outside_a_transaction(mut self, subject: &Subject) -> Result<Self, RepoError> {
+        let status = AnsiTransactionManager::transaction_manager_status_mut(&mut *self);
+        if matches!(status.transaction_depth(), Ok(None)) {
+            return Ok(self);
+        }
+        self.ended_in_order();
+        let reason = "the pool handed out a connection that is inside a transaction";
+        Err(subject
+            .error(RepoErrorKind::Config)
+            .with_source(text(reason))
+            .never_executed())
+    }
+}
+
+impl Drop for Checkout {
+    fn drop(&mut self) {
+        if let Some(Connection::Pooled(object)) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
+}
+
+const IN_USE: &str = "a connection is given back only by what consumes the checkout";
+
+impl Deref for Checkout {
+    type Target = AsyncPgConnection;
+
+    fn deref(&self) -> &AsyncPgConnection {
+        match self.0.as_ref().expect(IN_USE) {
+            Connection::Pooled(object) => object,
+            Connection::Alone(connection) => connection,
+        }
+    }
+}
+
+impl DerefMut for Checkout {
+    fn deref_mut(&mut self) -> &mut AsyncPgConnection {
+        match self.0.as_mut().expect(IN_USE) {
+            Connection::Pooled(object) => object,
+            Connection::Alone(connection) => connection,
+        }
+    }
+}

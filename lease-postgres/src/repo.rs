@@ -1,0 +1,224 @@
+//! [`PostgresRepo`]: the backend.
+
+use std::fmt;
+use std::sync::Arc;
+
+use diesel::OptionalExtension;
+use diesel::pg::data_types::PgTimestamp;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
+use tokio::runtime::Handle;
+
+use crate::error::{Failure, Subject};
+use crate::pool::{Source, Task};
+use crate::session::Settings;
+use crate::sql::{self, Value::Int, Value::Text};
+use crate::value::{Lossy, left, span};
+
+/// Leases in the table `task_leases` of a PostgreSQL database.
+///
+/// Made by [`connect`](Self::connect) or, for a pool that the application has, by [`new`](Self::new). Each of the
+/// three operations is one round trip. A clone has the same settings and, if it was made by `connect`, a pool of its
+/// own.
+///
+/// Its `Debug` shows neither the URL nor the password.
+#[derive(Clone)]
+pub struct PostgresRepo {
+    pub(crate) source: Source,
+    pub(crate) delete_on_release: bool,
+}
+
+impl PostgresRepo {
+    /// A repo for the database at `url`, `postgres://user:password@host:port/database`.
+    ///
+    /// It opens one connection, to find out at start-up what is wrong, and closes it. Its pool of four opens when
+    /// `Lease` first uses it, on the thread of the keeper, so that it serves no other runtime; [`migrate`],
+    /// [`check_schema`] and the methods of [`Inspect`](lease_core::Inspect) open a connection each where they are called.
+    ///
+    /// Options in the URL work as in libpq; `application_name` is `lease` unless it is given. The session's
+    /// `statement_timeout`, `lock_timeout` and `enable_seqscan` are set. TLS is not there yet: `sslmode=require`
+    /// and stricter is refused, not ignored.
+    ///
+    /// # Errors
+    /// `Config` for a URL that can't be used, `Denied` for a wrong password, role or database, `Unavailable` when the
+    /// server gives no connection within five seconds. None of them shows the password.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time and I/O.
+    ///
+    /// # Cancelling
+    /// Dropping the future closes the connection.
+    ///
+    /// [`migrate`]: Self::migrate
+    /// [`check_schema`]: Self::check_schema
+    pub async fn connect(url: &str) -> Result<Self, RepoError> {
+        let settings = Arc::new(Settings::parse(url)?);
+        settings.probe().await?;
+        Ok(Self::with_source(Source::own(settings)))
+    }
+
+    /// A repo on the application's own pool, whose connections are driven by the current runtime.
+    ///
+    /// Each operation runs there as a task. So the lease depends on that runtime and on a free connection: if the
+    /// application blocks all workers, shuts the runtime down, or keeps the whole pool busy, renewals fail, the work
+    /// is told in time and the lease is lost. [`connect`](Self::connect) has none of this.
+    ///
+    /// The sessions' settings are left as they are found. A `statement_timeout` a little above five seconds, and
+    /// `enable_seqscan = off`, are worth setting in the pool. A connection is taken out of the pool when a statement
+    /// on it got no answer.
+    ///
+    /// # Errors
+    /// `Config` outside a tokio runtime; there use [`with_handle`](Self::with_handle).
+    pub fn new(pool: Pool<AsyncPgConnection>) -> Result<Self, RepoError> {
+        match Handle::try_current() {
+            Ok(home) => Ok(Self::with_handle(pool, home)),
+            Err(error) => Err(RepoError::new(RepoErrorKind::Config, Operation::Connect)
+                .with_source(error)
+                .never_executed()),
+        }
+    }
+
+    /// As [`new`](Self::new), for connections that are driven by the runtime of `home`.
+    #[must_use]
+    pub fn with_handle(pool: Pool<AsyncPgConnection>, home: Handle) -> Self {
+        Self::with_source(Source::Foreign { pool, home })
+    }
+
+    /// Whether a release deletes the row, once no minimum is left to wait for, as the Go package did. Off by default.
+    ///
+    /// What is lost: the row carries the fencing token. After a delete the next token comes from the database's clock
+    /// alone, so tokens grow only as long as that clock does. And a release waits for an open fence of its own lease.
+    #[must_use]
+    pub fn delete_on_release(mut self, delete: bool) -> Self {
+        self.delete_on_release = delete;
+        self
+    }
+
+    fn with_source(source: Source) -> Self {
+        Self {
+            source,
+            delete_on_release: false,
+        }
+    }
+}
+
+impl fmt::Debug for PostgresRepo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresRepo")
+            .field("source", &self.source)
+            .field("delete_on_release", &self.delete_on_release)
+            .finish()
+    }
+}
+
+impl Repo for PostgresRepo {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
+        self.source.run(Acquiring(claim.clone()), claim.limit).await
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
+        self.source.run(Renewing(claim.clone()), claim.limit).await
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
+        let task = Releasing {
+            claim: claim.clone(),
+            delete: self.delete_on_release,
+        };
+        self.source.run(task, claim.limit).await
+    }
+}
+
+struct Acquiring(Claim);
+
+impl Task for Acquiring {
+    type Answer = Acquire;
+
+    fn subject(&self) -> Subject {
+        Subject::of(Operation::Acquire, &self.0.name)
+    }
+
+    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Acquire, Failure> {
+        type Answer = (Option<i64>, Option<Lossy>, Option<PgTimestamp>, Option<PgTimestamp>);
+        let values = [
+            Text(self.0.name.as_str()),
+            Text(self.0.holder.as_str()),
+            Int(span(self.0.ttl)),
+        ];
+        let (token, holder, expires_at, now): Answer = sql::bound(sql::Acquire, &values).get_result(connection).await?;
+        if let Some(token) = token {
+            return match Token::new(token) {
+                Ok(token) => Ok(Acquire::Granted(token)),
+                Err(error) => Err(Failure::Decided(
+                    self.subject().error(RepoErrorKind::Other).with_source(error),
+                )),
+            };
+        }
+        let incumbent = (|| Some(Incumbent::new(holder?.0, left(expires_at?, now?)?)))();
+        Ok(Acquire::Busy(incumbent))
+    }
+}
+
+struct Renewing(Claim);
+
+impl Task for Renewing {
+    type Answer = Renew;
+
+    fn subject(&self) -> Subject {
+        Subject::of(Operation::Renew, &self.0.name)
+    }
+
+    /// When the update matched nothing, one read says why. If that finds the lease ours and live, something moved in
+    /// between, and the update is tried again.
+    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Renew, Failure> {
+        let Claim { name, holder, ttl, .. } = &self.0;
+        loop {
+            let values = [Text(name.as_str()), Text(holder.as_str()), Int(span(*ttl))];
+            if sql::bound(sql::Renew, &values).execute(connection).await? > 0 {
+                return Ok(Renew::Renewed);
+            }
+            let row: Option<(Lossy, Option<PgTimestamp>, PgTimestamp, PgTimestamp)> =
+                sql::bound(sql::Why, &values[..1])
+                    .get_result(connection)
+                    .await
+                    .optional()?;
+            let Some((row_holder, released_at, expires_at, now)) = row else {
+                return Ok(Renew::Lost(Loss::Gone));
+            };
+            let expires_in = left(expires_at, now);
+            if row_holder.0 != holder.as_str() || released_at.is_some() || expires_in.is_none() {
+                let loss = Loss::of_row(&row_holder.0, holder, released_at.is_some(), expires_in);
+                return Ok(Renew::Lost(loss));
+            }
+        }
+    }
+}
+
+struct Releasing {
+    claim: Claim,
+    delete: bool,
+}
+
+impl Task for Releasing {
+    type Answer = Release;
+
+    fn subject(&self) -> Subject {
+        Subject::of(Operation::Release, &self.claim.name).deleting(self.delete)
+    }
+
+    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Release, Failure> {
+        let values = [
+            Text(self.claim.name.as_str()),
+            Text(self.claim.holder.as_str()),
+            Int(span(self.claim.at_least_for)),
+        ];
+        let released = if self.delete {
+            let (count,): (i64,) = sql::bound(sql::ReleaseOrDelete, &values).get_result(connection).await?;
+            count > 0
+        } else {
+            sql::bound(sql::Release, &values).execute(connection).await? > 0
+        };
+        Ok(if released { Release::Released } else { Release::NotHeld })
+    }
+}

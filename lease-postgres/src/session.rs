@@ -1,0 +1,146 @@
+//! Connections of our own: read from a URL, opened with a time limit, and set up for short statements.
+
+use std::time::Duration;
+
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use lease_core::{Operation, RepoError, RepoErrorKind};
+use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Config, NoTls};
+
+use crate::error::{ConnectFailure, Subject, text};
+
+/// How long opening one connection may take, from TCP to the session's settings.
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// What each session of our own is set to, in one round trip.
+///
+/// `statement_timeout` lies above the longest limit of the keeper (5 s, a release), so that it never ends a statement
+/// that somebody waits for, but keeps abandoned ones from piling up in the server; `lock_timeout` gives a lock wait
+/// back before. Without `enable_seqscan = off`, a plan that was cached while the table was small stays a sequential
+/// scan when it has grown.
+const SETTINGS: &str = "SET statement_timeout = 6000; SET lock_timeout = 5500; SET enable_seqscan = off";
+
+/// Where and as whom to connect. It has no `Debug`: it knows the password.
+pub(crate) struct Settings {
+    config: Config,
+}
+
+impl Settings {
+    /// Reads a URL or a list of `key=value`.
+    pub(crate) fn parse(url: &str) -> Result<Self, RepoError> {
+        let refused = |reason: String| {
+            RepoError::new(RepoErrorKind::Config, Operation::Connect)
+                .with_source(text(reason))
+                .never_executed()
+        };
+        let mut config: Config = url.parse().map_err(|error| refused(redacted(&error)))?;
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(refused(NO_TLS.to_owned()));
+        }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(refused("the connection URL names no host".to_owned()));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("lease");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_LIMIT);
+        }
+        Ok(Self { config })
+    }
+
+    /// Opens a connection, driven by the runtime this is polled on.
+    pub(crate) async fn open(&self) -> Result<AsyncPgConnection, ConnectFailure> {
+        timeout(CONNECT_LIMIT, self.open_without_limit())
+            .await
+            .unwrap_or_else(|_| {
+                Err(ConnectFailure {
+                    kind: RepoErrorKind::Unavailable,
+                    source: text(format!("the server gave no connection within {CONNECT_LIMIT:?}")),
+                })
+            })
+    }
+
+    /// Opens one connection and closes it again.
+    pub(crate) async fn probe(&self) -> Result<(), RepoError> {
+        match self.open().await {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(failure.error(&Subject::new(Operation::Connect))),
+        }
+    }
+
+    async fn open_without_limit(&self) -> Result<AsyncPgConnection, ConnectFailure> {
+        let (client, connection) = self.config.connect(NoTls).await.map_err(ConnectFailure::new)?;
+        let mut connection = AsyncPgConnection::try_from_client_and_connection(client, connection)
+            .await
+            .map_err(unavailable)?;
+        connection.batch_execute(SETTINGS).await.map_err(unavailable)?;
+        Ok(connection)
+    }
+}
+
+const NO_TLS: &str = "this version has no TLS: a connection that the URL wants to be encrypted (`sslmode`) \
+                      can't be opened";
+
+fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFailure {
+    ConnectFailure {
+        kind: RepoErrorKind::Unavailable,
+        source: error.into(),
+    }
+}
+
+/// What is wrong with a URL, without any piece of it: the driver's own text may quote a part of the password.
+fn redacted(error: &tokio_postgres::Error) -> String {
+    let detail = std::error::Error::source(error)
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let option = detail
+        .strip_prefix("invalid value for option `")
+        .and_then(|rest| rest.strip_suffix('`'));
+    match option {
+        Some("sslmode") => NO_TLS.to_owned(),
+        Some(option) => format!("the connection URL has an invalid value for `{option}`"),
+        None if detail.starts_with("unknown option") => "the connection URL has an unknown option".to_owned(),
+        None => "the connection URL can't be read".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    fn reason(url: &str) -> String {
+        let error = Settings::parse(url).err().expect("it is refused");
+        assert_eq!(error.kind(), RepoErrorKind::Config);
+        assert!(!error.may_have_executed());
+        error.source().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_url_is_refused_with_the_reason_and_without_the_password() {
+        for (url, why) in [
+            ("postgres://u:hunter2@h:notaport/db", "`port`"),
+            ("postgres://u:hunter2@h/db?sslmode=verify-full", "no TLS"),
+            ("postgres://u:hunter2@h/db?sslmode=require", "no TLS"),
+            ("postgres://u:hunter2@h/db?hunter2=1", "unknown option"),
+            ("host=h password=x hunter2 =y", "unknown option"),
+            ("host=h password='hunter2", "can't be read"),
+            ("", "names no host"),
+            ("https://u:hunter2@h/db", "can't be read"),
+        ] {
+            let reason = reason(url);
+            assert!(reason.contains(why), "{url}: {reason}");
+            assert!(!reason.contains("hunter2"), "{url}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_url_that_prefers_or_disables_encryption_is_fine() {
+        for mode in ["prefer", "disable"] {
+            assert!(Settings::parse(&format!("postgres://u@h/db?sslmode={mode}")).is_ok());
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The statements: fixed texts, prepared once per connection.
+//!
+//! `diesel::sql_query` and the query builder's `UPDATE` are prepared anew at each use, which halves the throughput;
+//! a query fragment of a fixed text and a static id is kept by the connection.
+
+use std::marker::PhantomData;
+
+use diesel::pg::Pg;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::result::{Error, QueryResult};
+use diesel::sql_types::{BigInt, Nullable, Text, Timestamptz};
+
+/// One fixed text. In it `$1`, `$2`.. stand for the values of [`bound`]; each may occur more than once.
+pub(crate) trait Statement: Send + Sync + 'static {
+    /// The text.
+    const TEXT: &'static str;
+    /// The SQL types of the columns it answers with.
+    type Row: Send + 'static;
+}
+
+/// A value for a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Text(&'a str),
+    Int(i64),
+}
+
+/// A statement with its values, ready to run.
+pub(crate) fn bound<'a, S: Statement>(_: S, values: &'a [Value<'a>]) -> Bound<'a, S> {
+    Bound {
+        values,
+        statement: PhantomData,
+    }
+}
+
+/// See [`bound`].
+pub(crate) struct Bound<'a, S> {
+    values: &'a [Value<'a>],
+    statement: PhantomData<S>,
+}
+
+impl<S: Statement> QueryFragment<Pg> for Bound<'_, S> {
+    /// Diesel numbers parameters by their place, so a value that occurs twice is bound twice.
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let mut pieces = S::TEXT.split('$');
+        out.push_sql(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
+            let value = number
+                .parse()
+                .ok()
+                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
+            match value {
+                Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value)?,
+                Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
+                None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
+            }
+            out.push_sql(text);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Statement> Query for Bound<'_, S> {
+    type SqlType = S::Row;
+}
+
+impl<S: Statement> QueryId for Bound<'_, S> {
+    type QueryId = S;
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+macro_rules! statement {
+    ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl $crate::sql::Statement for $name {
+            const TEXT: &'static str = concat!($($text),+);
+            type Row = ($($row,)*);
+        }
+    };
+}
+
+pub(crate) use statement;
+
+/// The database's clock in microseconds since 1970, as tokens count. Not `now()`: after a wait for a lock that is old.
+macro_rules! clock_us {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+
+pub(crate) use clock_us;
+
+/// A duration from a value in microseconds.
+macro_rules! us {
+    ($value:literal) => {
+        concat!($value, " * interval '1 microsecond'")
+    };
+}
+
+statement! {
+    /// Law L1 and L2 in one round trip: name, holder, ttl. Answers exactly one row: the token if granted; else who
+    /// holds the lease, until when, and the clock; and only nulls when a race was lost.
+    ///
+    /// `seen` is read first, and each branch hangs on it by a condition without a row, so that at most one is
+    /// executed and a loser executes none: it only reads. `taken` skips a row that anybody has locked, at the strength
+    /// that conflicts with a fence's `FOR KEY SHARE`. `again` is the retry of a grant whose reply was lost; it waits
+    /// for the row first, so that its times are read after the wait.
+    Acquire -> (Nullable<BigInt>, Nullable<Text>, Nullable<Timestamptz>, Nullable<Timestamptz>):
+    "WITH seen AS MATERIALIZED (",
+        "SELECT s.holder, s.expires_at, s.now, s.expires_at <= s.now AS free, ",
+        "s.expires_at > s.now AND s.holder = $2 AND s.released_at IS NULL AS ours ",
+        "FROM (SELECT l.holder::text AS holder, l.expires_at, l.released_at, clock_timestamp() AS now ",
+            "FROM task_leases l WHERE l.name = $1) s), ",
+    "taken AS (",
+        "UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
+        "acquired_at = clock_timestamp(), expires_at = clock_timestamp() + ", us!("$3"), ", ",
+        "released_at = NULL, note = NULL ",
+        "WHERE EXISTS (SELECT 1 FROM seen WHERE free) ",
+        "AND t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.expires_at <= clock_timestamp() ",
+            "FOR UPDATE SKIP LOCKED) ",
+        "AND t.expires_at <= clock_timestamp() RETURNING t.token), ",
+    "again AS (",
+        "UPDATE task_leases t SET expires_at = GREATEST(t.expires_at, clock_timestamp() + ", us!("$3"), ") ",
+        "WHERE EXISTS (SELECT 1 FROM seen WHERE ours) ",
+        "AND t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR NO KEY UPDATE) ",
+        "AND t.holder = $2 AND t.released_at IS NULL AND t.expires_at > clock_timestamp() RETURNING t.token), ",
+    "made AS (",
+        "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at) ",
+        "SELECT $1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), " ",
+        "WHERE NOT EXISTS (SELECT 1 FROM seen) ON CONFLICT (name) DO NOTHING RETURNING t.token), ",
+    "won AS (SELECT token FROM taken UNION ALL SELECT token FROM again UNION ALL SELECT token FROM made) ",
+    "SELECT won.token, CASE WHEN NOT seen.free AND NOT seen.ours THEN seen.holder END, seen.expires_at, seen.now ",
+    "FROM (SELECT 1) one LEFT JOIN won ON true LEFT JOIN seen ON true",
+}
+
+statement! {
+    /// Law L3: name, holder, ttl. The row is locked first, so that its times are read after a wait for the lock.
+    Renew -> (BigInt):
+    "UPDATE task_leases t SET expires_at = GREATEST(t.expires_at, clock_timestamp() + ", us!("$3"), ") ",
+    "WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.holder = $2 FOR NO KEY UPDATE) ",
+    "AND t.holder = $2 AND t.released_at IS NULL AND t.expires_at > clock_timestamp()",
+}
+
+statement! {
+    /// Why a renewal matched nothing: name.
+    Why -> (Text, Nullable<Timestamptz>, Timestamptz, Timestamptz):
+    "SELECT holder::text, released_at, expires_at, clock_timestamp() FROM task_leases WHERE name = $1",
+}
+
+statement! {
+    /// Law L4: name, holder, minimum.
+    Release -> (BigInt):
+    "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() ",
+    "THEN GREATEST(clock_timestamp(), acquired_at + ", us!("$3"), ") ELSE expires_at END ",
+    "WHERE name = $1 AND holder = $2 AND released_at IS NULL",
+}
+
+statement! {
+    /// Law L4 with `delete_on_release`: name, holder, minimum. Answers how many rows it released.
+    ReleaseOrDelete -> (BigInt):
+    "WITH gone AS (",
+        "DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL ",
+        "AND (expires_at <= clock_timestamp() OR acquired_at + ", us!("$3"), " <= clock_timestamp()) RETURNING 1), ",
+    "kept AS (",
+        "UPDATE task_leases SET released_at = clock_timestamp(), ",
+        "expires_at = CASE WHEN expires_at > clock_timestamp() ",
+        "THEN GREATEST(clock_timestamp(), acquired_at + ", us!("$3"), ") ELSE expires_at END ",
+        "WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING 1) ",
+    "SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept)",
+}
+
+/// The SQL types of a row as `Inspect` reads it.
+pub(crate) type InspectRow = (
+    Text,
+    Text,
+    BigInt,
+    Timestamptz,
+    Timestamptz,
+    Nullable<Timestamptz>,
+    Nullable<Text>,
+    Timestamptz,
+);
+
+macro_rules! inspect_row {
+    () => {
+        "SELECT name::text, holder::text, COALESCE(token, 0), acquired_at, expires_at, released_at, note::text, clock_timestamp() FROM task_leases "
+    };
+}
+
+/// All rows, by name.
+pub(crate) struct List;
+
+impl Statement for List {
+    const TEXT: &'static str = concat!(inspect_row!(), "ORDER BY name COLLATE \"C\"");
+    type Row = InspectRow;
+}
+
+/// One row: name.
+pub(crate) struct Get;
+
+impl Statement for Get {
+    const TEXT: &'static str = concat!(inspect_row!(), "WHERE name = $1");
+    type Row = InspectRow;
+}
+
+statement! {
+    /// `Inspect::evict`: name, holder `evict/{by}`, note.
+    Evict -> (Timestamptz, Timestamptz):
+    "UPDATE task_leases SET holder = $2, token = GREATEST(token + 1, ", clock_us!(), "), ",
+    "acquired_at = clock_timestamp(), released_at = NULL, note = $3 ",
+    "WHERE name = $1 AND expires_at > clock_timestamp() RETURNING expires_at, clock_timestamp()",
+}
+
+statement! {
+    /// `Inspect::evict_now`: name, holder `evict/{by}`, note. The strength of its lock waits for an open fence.
+    EvictNow -> (Timestamptz, Timestamptz):
+    "UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
+    "acquired_at = clock_timestamp(), expires_at = clock_timestamp(), released_at = NULL, note = $3 ",
+    "WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR UPDATE) ",
+    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at, clock_timestamp()",
+}
+
+/// From when on a pause may end: the displaced holder's expiry, which a pause that is replaced hands on.
+macro_rules! pause_floor {
+    () => {
+        "CASE WHEN left(t.holder, 6) = 'pause/' AND t.released_at IS NULL THEN t.acquired_at ELSE t.expires_at END"
+    };
+}
+
+statement! {
+    /// `Inspect::pause`: name, holder `pause/{by}`, duration, note. The conflict locks the row before times are read.
+    Pause -> (BigInt):
+    "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, note) ",
+    "VALUES ($1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", $4) ",
+    "ON CONFLICT (name) DO UPDATE SET holder = EXCLUDED.holder, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
+    "acquired_at = GREATEST(clock_timestamp(), ", pause_floor!(), "), ",
+    "expires_at = GREATEST(clock_timestamp() + ", us!("$3"), ", ", pause_floor!(), "), ",
+    "released_at = NULL, note = EXCLUDED.note",
+}
+
+statement! {
+    /// `Inspect::resume`: name.
+    Resume -> (BigInt):
+    "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = GREATEST(acquired_at, clock_timestamp()) ",
+    "WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp()",
+}
+
+statement! {
+    /// `Inspect::purge`, which rows: age.
+    Purgeable -> (Text):
+    "SELECT name::text FROM task_leases WHERE expires_at <= clock_timestamp() - ", us!("$1"), " ",
+    "AND token <= ", clock_us!(), " ORDER BY name COLLATE \"C\"",
+}
+
+statement! {
+    /// `Inspect::purge`, one row: name, age. A row that anybody has locked, such as an open fence, is skipped.
+    Purge -> (BigInt):
+    "DELETE FROM task_leases t WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 ",
+    "AND l.expires_at <= clock_timestamp() - ", us!("$2"), " AND l.token <= ", clock_us!(), " FOR UPDATE SKIP LOCKED) ",
+    "AND t.expires_at <= clock_timestamp() - ", us!("$2"), " AND t.token <= ", clock_us!(),
+}
+
+statement! {
+    /// After a failure: is the server read-only, is the table there, may we reach it, and which of the grants in a list are
+    /// missing: grants.
+    Probe -> (diesel::sql_types::Bool, diesel::sql_types::Bool, diesel::sql_types::Bool, Text):
+    "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, ",
+    "to_regclass('task_leases') IS NOT NULL, ",
+    "EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'task_leases' ",
+        "AND NOT has_schema_privilege(c.relnamespace, 'USAGE')), ",
+    "COALESCE((SELECT string_agg(p, ', ') FROM unnest(string_to_array($1, ',')) p ",
+        "WHERE NOT has_table_privilege(to_regclass('task_leases'), p)), '')",
+}
