@@ -1,1 +1,4 @@
 //! Leases.
+
+#[cfg(feature = "servers")]
+pub mod servers;
