@@ -1,2 +1,6 @@
 //! The one door.
-fn main() {}
+mod images;
+
+fn main() -> anyhow::Result<()> {
+    images::run(std::env::args().any(|argument| argument == "--json"))
+}
