@@ -11,7 +11,36 @@
 /// | `conformance!(H; groups = [basic, renewal, contention])` | these: what a store with `delete_on_release` does |
 /// | `conformance!(.. ; ignore = "needs PostgreSQL")` | marks them ignored, with the reason |
 ///
-/// For a second harness in one file, put each call into a module of its own.
+/// For a second harness in one file, put each call into a module of its own:
+///
+/// ```
+/// # use lease_core::MemoryRepo;
+/// # struct Kept(MemoryRepo);
+/// # impl lease_testkit::Harness for Kept {
+/// #     type Repo = MemoryRepo;
+/// #     async fn open() -> Self { Self(MemoryRepo::new()) }
+/// #     async fn client(&self) -> MemoryRepo { self.0.clone() }
+/// #     async fn step_clock(&self, by_us: i64) { self.0.step_clock(by_us) }
+/// # }
+/// # use Kept as Deleted;
+/// lease_testkit::conformance!(Kept; inspect; ignore = "needs PostgreSQL: cargo xtask test");
+///
+/// mod delete_on_release {
+///     use super::Deleted;
+///     lease_testkit::conformance!(
+///         Deleted;
+///         groups = [basic, renewal, contention];
+///         ignore = "needs PostgreSQL: cargo xtask test"
+///     );
+/// }
+/// # mod others {
+/// #     mod a { lease_testkit::conformance!(super::super::Kept); }
+/// #     mod b { lease_testkit::conformance!(super::super::Kept; ignore = "why"); }
+/// #     mod c { lease_testkit::conformance!(super::super::Kept; inspect); }
+/// #     mod d { lease_testkit::conformance!(super::super::Kept; groups = [names, inspect,]); }
+/// # }
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! conformance {
     ($harness:ty) => {

@@ -145,6 +145,8 @@ macro_rules! __cases {
                 "Inspect", "", "A purge deletes rows that expired long enough ago, and no others.";
             purge_keeps_a_token_ahead_of_the_clock:
                 "Inspect", "C35", "A purge keeps rows whose token is ahead of the clock.";
+            purge_races_contenders:
+                "Inspect", "C54", "A purge among eight clients breaks neither exclusion nor the order of tokens.";
         }
     };
 }

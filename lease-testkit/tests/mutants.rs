@@ -8,19 +8,28 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{env, fs, panic, thread};
 
 use lease_core::{MemoryRepo, Moment, Mutant};
 use lease_testkit::{CASES, Harness, Runner, runners};
 
-/// A store with one rule broken, whose clock stands still unless it is moved, and whose tasks take turns: so each
-/// case ends the same way each time.
+/// A store with one rule broken. Its tasks take turns and its clock is one of two, so each case ends the same way each
+/// time.
 struct Mutated(MemoryRepo);
 
+/// How a store's clock goes on by itself.
+#[derive(Clone, Copy)]
+enum Time {
+    /// Not at all: what happens at the very microsecond of an expiry shows.
+    Still,
+    /// By a microsecond whenever it is read: what needs time between two operations shows.
+    Ticking,
+}
+
 thread_local! {
-    static BROKEN: Cell<Option<Mutant>> = const { Cell::new(None) };
+    static STORE: Cell<(Option<Mutant>, Time)> = const { Cell::new((None, Time::Still)) };
 }
 
 impl Harness for Mutated {
@@ -28,8 +37,16 @@ impl Harness for Mutated {
     const LIMIT: Duration = Duration::from_secs(60);
 
     async fn open() -> Self {
-        let repo = MemoryRepo::with_time(|| Moment::from_nanos(1 << 60));
-        if let Some(mutant) = BROKEN.get() {
+        let (mutant, time) = STORE.get();
+        let reads = AtomicU64::new(0);
+        let repo = MemoryRepo::with_time(move || {
+            let passed = match time {
+                Time::Still => 0,
+                Time::Ticking => reads.fetch_add(1, Ordering::SeqCst),
+            };
+            Moment::from_nanos(1 << 60) + Duration::from_micros(passed)
+        });
+        if let Some(mutant) = mutant {
             repo.break_rule(mutant);
         }
         Self(repo)
@@ -55,8 +72,11 @@ impl Harness for Mutated {
 #[test]
 fn every_mutant_is_noticed_and_every_case_notices_one() {
     silence_panics();
-    let passed_by_nobody: Vec<String> = failed_by(None);
-    assert_eq!(passed_by_nobody, [""; 0], "the unbroken reference passes every case");
+    let failed = failed_by(None);
+    assert!(
+        failed.is_empty(),
+        "the unbroken reference passes every case, but not {failed:?}"
+    );
 
     let matrix = matrix();
     for (mutant, cases) in &matrix {
@@ -105,12 +125,15 @@ fn matrix() -> BTreeMap<Mutant, Vec<String>> {
 fn failed_by(mutant: Option<Mutant>) -> Vec<String> {
     let fails = |runner: &Runner| {
         let run = runner.run;
-        // A thread of its own, so that whatever a panic leaves behind ends with it.
-        let case = thread::Builder::new().name("mutant".to_owned()).spawn(move || {
-            BROKEN.set(mutant);
-            run();
-        });
-        case.unwrap().join().is_err()
+        let fails_in = |time: Time| {
+            // A thread of its own, so that whatever a panic leaves behind ends with it.
+            let case = thread::Builder::new().name("mutant".to_owned()).spawn(move || {
+                STORE.set((mutant, time));
+                run();
+            });
+            case.unwrap().join().is_err()
+        };
+        fails_in(Time::Still) || fails_in(Time::Ticking)
     };
     let failed = runners::<Mutated>().into_iter().filter(fails);
     failed
@@ -131,7 +154,8 @@ fn silence_panics() {
 fn table(matrix: &BTreeMap<Mutant, Vec<String>>) -> String {
     let mut text = format!(
         "# What the suite notices\n\n\
-         Each of {} rules of `MemoryRepo`, broken on purpose, and which of {} cases fail then. Written by \
+         Each of {} rules of `MemoryRepo`, broken on purpose, and which of {} cases fail then, by a clock that stands \
+         still or one that ticks. Written by \
          `LEASE_BLESS=1 cargo test -p lease-testkit --test mutants`; without the variable the test compares.\n",
         matrix.len(),
         CASES.len(),

@@ -1,2 +1,70 @@
-//! The one door.
-fn main() {}
+//! The one door to this workspace: `cargo xtask <verb>`.
+//!
+//! Each verb is a file with a `run` that answers with a [`Report`]: a table for people, or one JSON object with
+//! `--json`. What the tools it calls have to say goes to standard error.
+
+mod check;
+mod fix;
+mod machine;
+mod mutants;
+mod report;
+mod run;
+mod server;
+mod test;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::report::Report;
+
+/// The one door to this workspace.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    version,
+    arg_required_else_help = true
+)]
+struct Door {
+    /// One JSON object on standard output instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Finds or makes the test servers, and runs every test.
+    Test(test::Args),
+    /// Formats, lints, documents, audits and tidies; changes no file.
+    Check(check::Args),
+    /// Formats, and applies what the linter suggests.
+    Fix,
+    /// The house rules alone, in a second.
+    Tidy,
+    /// Breaks the code on purpose, and fails if no test notices.
+    Mutants(mutants::Args),
+}
+
+impl Verb {
+    fn run(&self) -> anyhow::Result<Report> {
+        match self {
+            Self::Test(args) => test::run(args),
+            Self::Check(args) => check::run(args),
+            Self::Fix => fix::run(),
+            Self::Tidy => tidy::run(),
+            Self::Mutants(args) => mutants::run(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let door = Door::parse();
+    let report = door.verb.run().unwrap_or_else(|error| Report::broken(&error));
+    report.print(door.json);
+    report.exit_code()
+}

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use lease_core::{DbTime, Evict, Inspect, Label, LeaseName, LeaseRow, Loss, Note, Release, Repo};
 
+use tokio::task::yield_now;
+
+use super::contention::contest;
 use super::{Client, TTL, claim, claim_to, for_ttl, minutes, two};
-use crate::Harness;
 use crate::harness::pass;
+use crate::{Harness, Overlap};
 
 const JOB: LeaseName = LeaseName::from_static("job");
 
@@ -414,6 +417,19 @@ pub async fn purge_keeps_a_token_ahead_of_the_clock<H: Harness<Repo: Inspect>>(s
     );
     let second = b.wins(&claim("b"), "it was freed").await;
     assert!(second > first, "the next token must exceed {first}; got {second}");
+}
+
+pub async fn purge_races_contenders<H: Harness<Repo: Inspect>>(store: &H) {
+    let client = Client(store.client().await);
+    let purges = tokio::spawn(async move {
+        for _ in 0..50 {
+            client.purge(Duration::ZERO).await;
+            yield_now().await;
+        }
+    });
+    let seen = contest(store, Overlap::new(), 8, 10).await;
+    assert_eq!(seen.sections, 80, "every turn enters once");
+    purges.await.expect("a purge among contenders must be answered");
 }
 
 impl<R: Inspect + Repo> Client<R> {

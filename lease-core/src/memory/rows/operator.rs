@@ -95,7 +95,8 @@ impl Rows {
         };
         self.rows.retain(|_, row| {
             let old = row.expires_at <= old_at || rules.breaks(Mutant::PurgeDeletesTheLive);
-            let ahead = row.token > now && !rules.breaks(Mutant::PurgeForgetsAheadTokens);
+            // A new row starts from the clock, so only a token that is behind the clock may be forgotten.
+            let ahead = row.token >= now && !rules.breaks(Mutant::PurgeForgetsAheadTokens);
             !old || ahead
         });
         (before - self.rows.len()) as u64

@@ -1,0 +1,480 @@
+//! The keeper when the store fails: what it tells f, what it undoes, and when each call returns.
+
+mod world;
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::task::Poll;
+use std::time::Duration;
+
+use lease_core::{
+    Clock, Event, Lease, Loss, MemoryRepo, Moment, OnLost, Operation, Options, Outcome, Release, RepoErrorKind, Skip,
+    Stop, TokioClock, Wait,
+};
+use lease_testkit::{Chances, Fault, FaultyRepo, Overlap};
+use tokio::runtime::Handle;
+use world::{NAME, TTL, World, ms, secs};
+
+#[tokio::test(start_paused = true)]
+async fn c10_a_store_that_goes_silent_stops_f_in_time_and_every_call_returns() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let start = world.millis();
+    let outcome = lease.run("job", TTL, async |held| {
+        for operation in [Operation::Acquire, Operation::Renew, Operation::Release] {
+            faults.on(operation, Fault::Hang);
+        }
+        let stop = held.cancelled().await;
+        assert_eq!(world.millis() - start, 10_000, "told a margin before the row expires");
+        assert!(held.is_live(), "and there is time to end in");
+        world.sleep(secs(3_600)).await;
+        drop(stop);
+    });
+    let Outcome::Dropped {
+        stop: Stop::Overdue {
+            last_error: Some(error),
+        },
+        ..
+    } = outcome.await.unwrap()
+    else {
+        panic!("dropped, and told what the renewals ran into")
+    };
+    assert_eq!((error.kind(), error.lease()), (RepoErrorKind::Timeout, Some(&NAME)));
+    assert!(
+        world.millis() - start <= 11_880 + 6_250,
+        "the release is given up after its limit"
+    );
+    let before = world.millis();
+    let tick = lease.run("job", TTL, async |_| ()).await.unwrap();
+    assert!(matches!(tick, Outcome::Skipped(Skip::Store(_))), "{tick:?}");
+    assert!(world.millis() - before <= 2_500, "so is the next tick's acquire");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c16_a_grant_that_comes_too_late_starts_nothing_and_is_released() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    faults.next_acquire(Fault::DelayReply(TTL * 2));
+    let tick = lease
+        .run("job", TTL, async |_| unreachable!("f must not start"))
+        .await
+        .unwrap();
+    assert!(matches!(tick, Outcome::<()>::Skipped(Skip::Store(_))), "{tick:?}");
+    world.sleep(ms(1)).await;
+    assert!(world.is_free());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c16_a_grant_that_comes_late_is_renewed_before_f_starts() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    faults.next_acquire(Fault::DelayReply(secs(1)));
+    let options = Options::from(TTL).renew_every(ms(500));
+    let outcome = lease.run("job", options, async |held| {
+        assert_eq!(faults.calls(Operation::Renew), 1);
+        assert!(held.remaining() > secs(11));
+    });
+    assert!(matches!(outcome.await.unwrap(), Outcome::Ran(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c18_two_failed_renewals_are_two_warnings_and_no_loss() {
+    let world = World::new();
+    let faults = FaultyRepo::with_clock(world.store.clone(), world.clock);
+    let (sender, events) = channel();
+    let observer = move |event: &Event| drop(sender.send(event.clone()));
+    let lease = world.builder("a", faults.clone()).observer(observer).build();
+    let outcome = lease.run("job", TTL, async |held| {
+        faults.next_renew(Fault::Fails(RepoErrorKind::Unavailable));
+        faults.next_renew(Fault::ReplyLost);
+        world.sleep(TTL * 2).await;
+        held.stop().is_none()
+    });
+    assert_eq!(outcome.await.unwrap().into_value(), Some(true));
+    drop(lease);
+    world.sleep(secs(1)).await;
+    let told: Vec<Event> = std::iter::from_fn(|| events.recv_timeout(secs(5)).ok()).collect();
+    let warnings = told
+        .iter()
+        .filter(|event| matches!(event, Event::RenewFailed { .. }))
+        .count();
+    assert_eq!(warnings, 2, "{told:?}");
+    assert!(
+        !told.iter().any(|event| matches!(event, Event::Stopped { .. })),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c19_a_holder_that_cannot_renew_is_gone_before_the_next_one_starts() {
+    let world = World::new();
+    let overlap = Overlap::new();
+    let (a, faults) = world.pod("a");
+    let (b, _) = world.pod("b");
+    let job = a.job("job", TTL).unwrap();
+    let sections = overlap.clone();
+    let first = tokio::spawn(async move {
+        let f = async |held: lease_core::Held| {
+            let _section = sections.enter("job", held.token());
+            pending::<()>().await;
+        };
+        job.run(f).await
+    });
+    world.sleep(secs(1)).await;
+    faults.on(Operation::Renew, Fault::Fails(RepoErrorKind::Unavailable));
+    let guard = b.acquire("job", TTL, Wait::Forever).await.unwrap();
+    drop(overlap.enter("job", guard.held().token()));
+    assert!(matches!(
+        first.await.unwrap(),
+        Outcome::Dropped {
+            stop: Stop::Overdue { .. },
+            ..
+        }
+    ));
+    overlap.finish().unwrap();
+    assert_eq!(
+        world.row().unwrap().holder,
+        guard.held().holder().as_str(),
+        "its release left the successor's row"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c22_after_a_pause_past_expiry_f_is_not_polled_again_and_the_next_tick_runs() {
+    let world = World::new();
+    let (lease, _) = world.pod("a");
+    let mut polls = 0;
+    let outcome = lease.run("job", TTL, |held| {
+        let polls = &mut polls;
+        poll_fn(move |cx| {
+            *polls += 1;
+            assert!(held.is_live(), "polled after drop_at");
+            cx.waker().wake_by_ref();
+            if *polls == 3 {
+                // Nothing runs while time jumps: as if the process had been stopped and continued.
+                let advance = std::pin::pin!(tokio::time::advance(TTL * 3));
+                let _ = advance.poll(cx);
+            }
+            Poll::<()>::Pending
+        })
+    });
+    assert!(matches!(outcome.await.unwrap(), Outcome::Dropped { .. }));
+    assert_eq!(polls, 3);
+    assert!(matches!(lease.run("job", TTL, async |_| ()).await, Ok(Outcome::Ran(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c23_a_value_and_a_loss_are_both_in_the_outcome() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let options = Options::from(TTL).on_lost(OnLost::SignalOnly);
+    let outcome = lease.run("job", options, async |held| {
+        world.store.delete_row(&NAME);
+        held.cancelled().await;
+        7
+    });
+    let Outcome::Ran(ran) = outcome.await.unwrap() else {
+        panic!("f was told to go on")
+    };
+    assert_eq!((ran.value, ran.release.unwrap()), (7, Release::NotHeld));
+    assert!(matches!(ran.stop, Some(Stop::Lost(Loss::Gone))));
+    let outcome = lease.run("job", TTL, async |_| {
+        faults.on(Operation::Release, Fault::Fails(RepoErrorKind::Unavailable));
+        7
+    });
+    let Outcome::Ran(ran) = outcome.await.unwrap() else {
+        panic!("f ran")
+    };
+    assert_eq!(ran.value, 7);
+    assert_eq!(ran.release.unwrap_err().kind(), RepoErrorKind::Unavailable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c24_an_outage_costs_the_ticks_it_lasts_and_no_more() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let tick = || lease.with_lease("job", TTL, async |_| Ok::<_, ()>(()));
+    for kind in [
+        RepoErrorKind::SchemaMissing,
+        RepoErrorKind::Unavailable,
+        RepoErrorKind::ReadOnly,
+    ] {
+        faults.on(Operation::Acquire, Fault::Fails(kind));
+        for _ in 0..6 {
+            assert_eq!(tick().await, Ok(None));
+            world.sleep(secs(5)).await;
+        }
+        faults.heal();
+        assert_eq!(tick().await, Ok(Some(())), "after {kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c27_a_grant_whose_reply_was_lost_is_free_again_within_a_second() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let (other, _) = world.pod("b");
+    for lost in [Fault::ReplyLost, Fault::HangReply] {
+        faults.next_acquire(lost);
+        let tick = lease
+            .run("job", TTL, async |_| unreachable!("not granted"))
+            .await
+            .unwrap();
+        assert!(matches!(tick, Outcome::<()>::Skipped(Skip::Store(_))), "{tick:?}");
+        world.sleep(secs(1)).await;
+        assert!(world.is_free(), "{lost:?}");
+        assert!(matches!(other.run("job", TTL, async |_| ()).await, Ok(Outcome::Ran(_))));
+    }
+}
+
+/// Drops a future after so many polls. Answers whether it was still going on.
+async fn dropped_after<F: Future>(polls: usize, future: F) -> bool {
+    let mut future = Box::pin(future);
+    for _ in 0..polls {
+        let ready = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_ready())).await;
+        if ready {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+    true
+}
+
+#[tokio::test(start_paused = true)]
+async fn c29_an_acquire_dropped_at_any_point_leaves_nothing_held() {
+    let faults_met = [
+        None,
+        Some(Fault::Fails(RepoErrorKind::Other)),
+        Some(Fault::ReplyLost),
+        Some(Fault::DelayReply(ms(700))),
+        Some(Fault::Delay(ms(700))),
+        Some(Fault::Hang),
+        Some(Fault::HangReply),
+    ];
+    for fault in faults_met {
+        for polls in 0..12 {
+            let world = World::new();
+            let (lease, faults) = world.pod("a");
+            if let Some(fault) = fault {
+                faults.next_acquire(fault);
+            }
+            let waiting = dropped_after(polls, lease.try_acquire("job", TTL)).await;
+            world.sleep(secs(4)).await;
+            faults.heal();
+            assert!(world.is_free(), "{fault:?} after {polls} polls, dropped: {waiting}");
+            assert!(
+                matches!(lease.run("job", TTL, async |_| ()).await, Ok(Outcome::Ran(_))),
+                "{fault:?} {polls}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c44_an_undo_that_runs_late_leaves_the_next_tenure_alone() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    faults.next_acquire(Fault::RunsLate);
+    faults.on(Operation::Release, Fault::RunsLate);
+    let tick = lease.run("job", TTL, async |_| ()).await.unwrap();
+    assert!(matches!(tick, Outcome::Skipped(Skip::Store(_))));
+    let outcome = lease.run("job", TTL, async |held| {
+        let before = world.row();
+        assert!(faults.run_late().await >= 2, "the acquire and its undo");
+        assert_eq!(world.row(), before, "f's row is untouched");
+        world.sleep(TTL * 2).await;
+        faults.run_late().await;
+        held.is_live()
+    });
+    assert_eq!(outcome.await.unwrap().into_value(), Some(true));
+}
+
+/// The machine's clock, but so many thousandths slow.
+#[derive(Clone, Copy)]
+struct Slow {
+    real: TokioClock,
+    start: Moment,
+    thousandths: u32,
+}
+
+impl Clock for Slow {
+    fn now(&self) -> Moment {
+        let elapsed = self.real.now().since(self.start);
+        self.start + (elapsed - elapsed * self.thousandths / 1_000)
+    }
+
+    fn sleep_until(&self, at: Moment) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let real = at.since(self.start) * 1_000 / (1_000 - self.thousandths);
+        self.real.sleep_until(self.start + real)
+    }
+}
+
+/// How long before the row was free the last poll of an f began that ignores its cancellation.
+async fn left_at_the_last_poll(thousandths: u32) -> i64 {
+    let world = World::new();
+    let slow = Slow {
+        real: world.clock,
+        start: world.clock.now(),
+        thousandths,
+    };
+    let faults = FaultyRepo::with_clock(world.store.clone(), world.clock);
+    let lease = Lease::builder(faults.clone())
+        .clock(slow)
+        .keeper_on(Handle::current())
+        .build();
+    faults.on(Operation::Renew, Fault::Hang);
+    let last_poll = Mutex::new(0);
+    let outcome = lease.run("job", TTL, async |_| {
+        loop {
+            *last_poll.lock().unwrap() = world.row().unwrap().expires_at - world.store.now_us();
+            world.sleep(ms(1)).await;
+        }
+    });
+    assert!(matches!(outcome.await.unwrap(), Outcome::<()>::Dropped { .. }));
+    *last_poll.lock().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn c45_with_a_clock_within_the_drift_no_poll_begins_after_the_row_is_free() {
+    assert!(left_at_the_last_poll(0).await > 100_000);
+    assert!(left_at_the_last_poll(9).await > 0);
+    assert!(
+        left_at_the_last_poll(20).await < 0,
+        "beyond the drift this test must notice"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c52_an_acquire_that_executes_after_its_undo_is_undone_again() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    faults.next_acquire(Fault::Frozen);
+    let tick = lease.run("job", TTL, async |_| ()).await.unwrap();
+    assert!(matches!(tick, Outcome::Skipped(Skip::Store(_))));
+    world.sleep(secs(5)).await;
+    assert!(faults.calls(Operation::Release) > 3, "not held, and asked again");
+    assert_eq!(faults.run_late().await, 1);
+    assert!(!world.is_free(), "a row that nobody knows of");
+    world.sleep(secs(2)).await;
+    assert!(world.is_free());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_release_is_repeated_until_it_is_answered() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    faults.next_release(Fault::Fails(RepoErrorKind::Unavailable));
+    faults.next_release(Fault::Hang);
+    let Outcome::Ran(ran) = lease.run("job", TTL, async |_| ()).await.unwrap() else {
+        panic!("f ran")
+    };
+    assert!(ran.release.is_err(), "the first try is what the caller is told of");
+    assert!(!world.is_free());
+    world.sleep(secs(9)).await;
+    assert!(world.is_free(), "and it goes on without him");
+    let calls = faults.calls(Operation::Release);
+    world.sleep(TTL * 3).await;
+    assert_eq!(faults.calls(Operation::Release), calls, "until it is answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_slow_statement_delays_no_other_lease() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let slow = lease.try_acquire("slow", TTL).await.unwrap().unwrap();
+    let quick = lease.try_acquire("quick", TTL).await.unwrap().unwrap();
+    faults.next_renew(Fault::Hang);
+    faults.next_renew(Fault::Delay(ms(10)));
+    world.sleep(ms(4_200)).await;
+    assert!(quick.held().remaining() > secs(11), "renewed on time");
+    assert!(slow.held().remaining() < secs(8), "this one waits for its answer");
+    drop((slow, quick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_the_release_and_no_longer_than_its_limit() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let guard = lease.try_acquire("job", TTL).await.unwrap().unwrap();
+    faults.on(Operation::Release, Fault::Hang);
+    drop(guard);
+    let start = world.millis();
+    assert_eq!(lease.shutdown(secs(1)).await, []);
+    assert!(
+        (5_000..=6_250).contains(&(world.millis() - start)),
+        "{} ms",
+        world.millis() - start
+    );
+}
+
+/// Pods that tick on one name while their calls fail by chance.
+async fn pods_under_faults(seed: u64) -> u64 {
+    let world = World::new();
+    let overlap = Overlap::new();
+    let chances = Chances {
+        fails: 8,
+        reply_lost: 8,
+        delay: 20,
+        hang: 4,
+        longest_delay: secs(3),
+    };
+    let pods = (0..4).map(|pod| {
+        let faults = FaultyRepo::with_clock(world.store.clone(), world.clock).seeded(seed + pod, chances);
+        let lease = world.builder("pod", faults).build();
+        let (overlap, clock) = (overlap.clone(), world.clock);
+        tokio::spawn(async move {
+            let end = clock.now() + secs(1_200);
+            for tick in 0u64.. {
+                if clock.now() >= end {
+                    break;
+                }
+                let length = Duration::from_millis((tick * 977 + pod * 331) % 30_000);
+                let f = async |held: lease_core::Held| {
+                    let _section = overlap.enter("job", held.token());
+                    clock.sleep_until(clock.now() + length).await;
+                };
+                drop(lease.run("job", TTL, f).await);
+                clock.sleep_until(clock.now() + secs(1)).await;
+            }
+        })
+    });
+    for pod in pods.collect::<Vec<_>>() {
+        pod.await.unwrap();
+    }
+    overlap
+        .finish()
+        .unwrap_or_else(|violation| panic!("seed {seed}: {violation}"))
+        .sections
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_fails_two_pods_are_never_inside_together() {
+    let mut sections = 0;
+    for seed in 0..25 {
+        sections += pods_under_faults(seed * 1_000).await;
+    }
+    assert!(sections > 1_000, "only {sections} tenures");
+}
+
+#[tokio::test]
+async fn the_real_clock_keeps_a_lease_and_loses_it_as_the_moved_one_does() {
+    // A ttl of a second and a half leaves every step a quarter of a second: far more than a busy machine takes.
+    let ttl = ms(1_500);
+    let faults = FaultyRepo::new(MemoryRepo::new());
+    let lease = Lease::new(faults.clone());
+    let outcome = lease.run("job", ttl, async |held| {
+        let kept = held.until_lost(pending::<()>());
+        assert!(
+            tokio::time::timeout(ttl * 2, kept).await.is_err(),
+            "renewed for two ttl"
+        );
+        faults.on(Operation::Renew, Fault::Hang);
+        held.cancelled().await
+    });
+    assert!(matches!(
+        outcome.await.unwrap().into_value(),
+        Some(Stop::Overdue { .. })
+    ));
+}

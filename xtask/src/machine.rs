@@ -1,0 +1,227 @@
+//! What this machine has for tests, and what is still to be installed.
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use crate::report::note;
+use crate::run;
+
+/// Where Debian puts the programs of a PostgreSQL server, in a folder for each major version.
+const POSTGRES: &str = "/usr/lib/postgresql";
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// A server that the user named: nothing else is then needed for one.
+    pub(crate) named_server: bool,
+    /// A Docker engine that answers.
+    pub(crate) docker: bool,
+    /// `debootstrap`, which builds images from Debian packages.
+    pub(crate) debootstrap: Option<PathBuf>,
+    /// The folder with the server programs of the newest PostgreSQL.
+    pub(crate) postgres: Option<PathBuf>,
+    /// `ip`, which makes network namespaces.
+    pub(crate) ip: Option<PathBuf>,
+    /// Whether we are root.
+    pub(crate) root: bool,
+}
+
+impl Machine {
+    /// Looks around; changes nothing.
+    pub(crate) fn look() -> Self {
+        Self {
+            named_server: env::var_os("LEASE_TEST_POSTGRES_URL").is_some(),
+            docker: docker_answers(),
+            debootstrap: run::which("debootstrap"),
+            postgres: postgres_programs(Path::new(POSTGRES)),
+            ip: run::which("ip"),
+            root: nix::unistd::geteuid().is_root(),
+        }
+    }
+
+    /// The Debian packages that the tests still need here.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        let mut packages = Vec::new();
+        if !self.named_server && self.docker && self.debootstrap.is_none() {
+            packages.push("debootstrap");
+        }
+        if !self.named_server && !self.docker && self.postgres.is_none() {
+            packages.push("postgresql");
+        }
+        if self.ip.is_none() {
+            packages.push("iproute2");
+        }
+        packages
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |path: &Option<PathBuf>| {
+            path.as_ref()
+                .map_or("none".to_owned(), |path| path.display().to_string())
+        };
+        let (named, docker) = (word(self.named_server), word(self.docker));
+        let (debootstrap, postgres, ip) = (shown(&self.debootstrap), shown(&self.postgres), shown(&self.ip));
+        write!(
+            f,
+            "server named by LEASE_TEST_POSTGRES_URL: {named}; Docker engine: {docker}; debootstrap: {debootstrap}; \
+             PostgreSQL programs: {postgres}; ip: {ip}; root: {}",
+            word(self.root)
+        )
+    }
+}
+
+fn word(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+/// Installs Debian packages.
+///
+/// # Errors
+///
+/// We are not root, or apt-get failed.
+pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        bail!("only root can install {}", packages.join(" "));
+    }
+    // Debian's package makes a database cluster and starts it. Tests bring up their own, and a server that nobody
+    // asked for would be left behind.
+    let quiet = Path::new("/etc/postgresql-common/createcluster.d/lease-tests.conf");
+    if packages.contains(&"postgresql") {
+        let folder = quiet.parent().context("a file has a folder")?;
+        fs::create_dir_all(folder).context("cannot keep PostgreSQL from starting a cluster")?;
+        fs::write(quiet, "create_main_cluster = false\n")?;
+    }
+    let result = apt_get(&["update"]).and_then(|()| {
+        let install = ["install", "--yes", "--no-install-recommends"];
+        apt_get(&[&install, packages].concat())
+    });
+    if quiet.exists() {
+        fs::remove_file(quiet)?;
+    }
+    result
+}
+
+fn apt_get(args: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("apt-get");
+    // Another apt may be at work on a machine that has just started.
+    command.args(["-q", "-o", "DPkg::Lock::Timeout=120"]).args(args);
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    run::must(&mut command)
+}
+
+/// The newest version's programs that are complete enough to run a server.
+fn postgres_programs(versions: &Path) -> Option<PathBuf> {
+    let complete = |programs: &PathBuf| ["initdb", "postgres"].iter().all(|name| programs.join(name).is_file());
+    let version = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let entries = fs::read_dir(versions).ok()?.flatten();
+    let found = entries.filter_map(|entry| Some((version(&entry)?, entry.path().join("bin"))));
+    let found = found.filter(|(_, programs)| complete(programs));
+    found.max().map(|(_, programs)| programs)
+}
+
+/// Asks the engine for a sign of life, the way its own clients do, since there may be an engine without a client.
+fn docker_answers() -> bool {
+    let host = env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
+    let limit = Some(Duration::from_secs(5));
+    let answer = if let Some(socket) = host.strip_prefix("unix://") {
+        UnixStream::connect(socket).and_then(|mut stream| {
+            stream.set_read_timeout(limit)?;
+            ping(&mut stream)
+        })
+    } else if let Some(address) = host.strip_prefix("tcp://") {
+        TcpStream::connect(address).and_then(|mut stream| {
+            stream.set_read_timeout(limit)?;
+            ping(&mut stream)
+        })
+    } else {
+        note(format_args!("DOCKER_HOST={host} is neither unix:// nor tcp://"));
+        return false;
+    };
+    answer.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+fn ping(stream: &mut (impl Read + Write)) -> std::io::Result<String> {
+    stream.write_all(b"GET /_ping HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n")?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bare() -> Machine {
+        Machine {
+            named_server: false,
+            docker: false,
+            debootstrap: None,
+            postgres: None,
+            ip: None,
+            root: true,
+        }
+    }
+
+    #[test]
+    fn server_comes_from_one_place_only() {
+        let with = |change: fn(&mut Machine)| {
+            let mut machine = bare();
+            change(&mut machine);
+            machine.missing()
+        };
+        assert_eq!(with(|_| {}), ["postgresql", "iproute2"]);
+        assert_eq!(with(|machine| machine.docker = true), ["debootstrap", "iproute2"]);
+        assert_eq!(with(|machine| machine.named_server = true), ["iproute2"]);
+        let installed = |machine: &mut Machine| machine.postgres = Some("/bin".into());
+        assert_eq!(with(installed), ["iproute2"]);
+    }
+
+    #[test]
+    fn newest_complete_version_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        for (version, programs) in [
+            ("9", &["initdb", "postgres"][..]),
+            ("15", &["initdb", "postgres"]),
+            ("17", &["psql"]),
+        ] {
+            let bin = folder.path().join(version).join("bin");
+            fs::create_dir_all(&bin).unwrap();
+            for program in programs {
+                fs::write(bin.join(program), "").unwrap();
+            }
+        }
+        assert_eq!(postgres_programs(folder.path()), Some(folder.path().join("15/bin")));
+        assert_eq!(postgres_programs(&folder.path().join("none")), None);
+    }
+
+    #[test]
+    fn ping_reads_the_status_line() {
+        struct Engine(&'static [u8]);
+        impl Read for Engine {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                self.0.read(buffer)
+            }
+        }
+        impl Write for Engine {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        assert_eq!(ping(&mut Engine(b"HTTP/1.1 200 OK\r\n")).unwrap(), "HTTP/1.1 200");
+        assert!(ping(&mut Engine(b"")).is_err());
+    }
+}

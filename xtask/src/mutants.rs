@@ -1,0 +1,122 @@
+//! `mutants`: breaks the code on purpose, in two ways, and fails if no test notices.
+//!
+//! First the kit's own mutants, rules of the reference backend that can be switched off: each is noticed by a case,
+//! and each case notices one. Then cargo-mutants, which rewrites the sources that decide.
+
+mod alive;
+mod outcomes;
+
+use std::fs;
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use crate::report::{Report, note};
+use crate::run::{self, Stopwatch, cargo, root};
+use crate::tools;
+use alive::Alive;
+use outcomes::Outcomes;
+
+/// What `mutants` can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Builds cargo-mutants if it is missing.
+    #[arg(long)]
+    install: bool,
+    /// Only these files, as globs from the root of the workspace; may be repeated.
+    #[arg(long)]
+    file: Vec<String>,
+}
+
+/// The sources that decide who holds a lease and for how long.
+const FILES: [&str; 8] = [
+    "lease-core/src/memory.rs",
+    "lease-core/src/memory/rows.rs",
+    "lease-core/src/memory/rows/*.rs",
+    "lease-core/src/tenure.rs",
+    "lease-core/src/tenure/*.rs",
+    "lease-core/src/keeper.rs",
+    "lease-core/src/keeper/*.rs",
+    "lease-core/src/timing.rs",
+];
+
+/// Those that no test notices, each with its reason.
+const LIST: &str = "xtask/mutants-alive.toml";
+
+/// The verb.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let total = Stopwatch::start();
+    let listed = Alive::parse(&fs::read_to_string(root().join(LIST)).context(LIST)?).context(LIST)?;
+    tools::MUTANTS.ensure(args.install)?;
+    let mut report = Report::new(&["mutants", "noticed", "alive", "listed", "do not compile", "seconds"]);
+
+    let watch = Stopwatch::start();
+    let matrix = run::succeeds(&mut cargo(["test", "-p", "lease-testkit", "--test", "mutants"]))?;
+    let word = if matrix { "all" } else { "NOT ALL" };
+    let seconds = watch.seconds();
+    report.row([
+        json!("the kit's"),
+        json!(word),
+        json!(null),
+        json!(null),
+        json!(null),
+        seconds,
+    ]);
+    if !matrix {
+        report.miss("a mutant of the kit is not noticed, or its matrix is out of date: see above");
+    }
+
+    let watch = Stopwatch::start();
+    let outcomes = rewritten(&args.file)?;
+    // With a part of the files only, nothing is known about those listed for the others.
+    let verdict = listed.compare(&outcomes, args.file.is_empty());
+    report.row([
+        json!("of the sources"),
+        json!(outcomes.noticed),
+        json!(outcomes.alive.len()),
+        json!(outcomes.alive.len() - verdict.unlisted.len()),
+        json!(outcomes.unviable),
+        watch.seconds(),
+    ]);
+    for mutant in verdict.unlisted {
+        report.miss(format!("alive, and not in {LIST}: {mutant}"));
+    }
+    for mutant in verdict.stale {
+        report.miss(format!("in {LIST}, but no longer alive: {mutant}"));
+    }
+    report.fact("seconds", total.seconds());
+    Ok(report)
+}
+
+fn rewritten(only: &[String]) -> anyhow::Result<Outcomes> {
+    let files = if only.is_empty() {
+        FILES.map(str::to_owned).to_vec()
+    } else {
+        only.to_vec()
+    };
+    let mut command = cargo(["mutants", "--no-shuffle", "--colors", "never", "--jobs", "2"]);
+    command.args(["--package", "lease-core", "--test-package", "lease-core,lease-testkit"]);
+    for file in &files {
+        command.args(["--file", file]);
+    }
+    let results = root().join("mutants.out/outcomes.json");
+    // What an earlier run left must not be read as the result of this one.
+    if results.exists() {
+        fs::remove_file(&results)?;
+    }
+    if !run::succeeds(&mut command)? {
+        note("cargo-mutants has something to say; its results are judged below");
+    }
+    let text = fs::read_to_string(&results).context("cargo-mutants left no results")?;
+    let outcomes = Outcomes::parse(&text)?;
+    if !outcomes.baseline {
+        bail!("the tests fail on the unchanged sources");
+    }
+    if outcomes.noticed == 0 {
+        bail!(
+            "no mutant was noticed: {} lead to no code that can be rewritten",
+            files.join(", ")
+        );
+    }
+    Ok(outcomes)
+}

@@ -1,0 +1,186 @@
+//! `test`: finds or makes the servers, runs everything, and fails unless everything was run.
+
+mod programs;
+mod tally;
+
+use std::io::{BufRead, BufReader, Write, pipe};
+use std::process::Command;
+
+use anyhow::bail;
+use lease_testkit::CASES;
+use serde_json::json;
+
+use crate::machine::{self, Machine};
+use crate::report::{Report, note};
+use crate::run::{Stopwatch, cargo, shown};
+use crate::server;
+use programs::Programs;
+use tally::Tally;
+
+/// What `test` can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Installs what is missing on a Debian machine, as root.
+    #[arg(long)]
+    install: bool,
+    /// Only this engine's backend; may be repeated. Every engine's if left out.
+    #[arg(long, value_enum)]
+    engine: Vec<Engine>,
+}
+
+/// A database that has a backend here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    Postgres,
+}
+
+impl Engine {
+    /// The crate whose conformance tests count.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Postgres => "lease-postgres",
+        }
+    }
+
+    /// How the tests are told where its server is.
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Postgres => "LEASE_TEST_POSTGRES_URL",
+        }
+    }
+
+    fn server(self, machine: &Machine) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::Postgres => server::postgres(machine),
+        }
+    }
+}
+
+/// Ignored tests are those that need a server or root, and here they have both.
+const TESTS: [&str; 9] = [
+    "test",
+    "--workspace",
+    "--all-features",
+    "--no-fail-fast",
+    "--lib",
+    "--bins",
+    "--tests",
+    "--examples",
+    "--",
+];
+
+/// The examples in the docs are run apart, since one that is ignored is not even meant to compile.
+const DOCTESTS: [&str; 5] = ["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"];
+
+/// The verb.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let total = Stopwatch::start();
+    let mut report = Report::new(&["tests", "run", "failed", "ignored", "seconds"]);
+    let machine = prepared(args.install)?;
+    let engines = if args.engine.is_empty() {
+        vec![Engine::Postgres]
+    } else {
+        args.engine.clone()
+    };
+    let mut tests = cargo(TESTS);
+    for engine in &engines {
+        let Some(url) = engine.server(&machine)? else {
+            bail!(
+                "no server for {}: name one by {}, start a Docker engine, or use --install as root",
+                engine.package(),
+                engine.variable()
+            );
+        };
+        tests.env(engine.variable(), url);
+    }
+
+    let watch = Stopwatch::start();
+    let programs = Programs::build(&TESTS[..TESTS.len() - 1])?;
+    report.row([json!("build"), json!(null), json!(null), json!(null), watch.seconds()]);
+    let tally = streamed(&mut report, "tests", tests.arg("--include-ignored"), &programs)?;
+    streamed(&mut report, "doctests", &mut cargo(DOCTESTS), &programs)?;
+
+    for engine in engines {
+        let executed = tally.executed(&format!("{}/conformance", engine.package()), CASES);
+        report.row([
+            json!(format!("{}: conformance", engine.package())),
+            json!(executed),
+            json!(null),
+            json!(null),
+            json!(null),
+        ]);
+        if executed != CASES.len() {
+            let package = engine.package();
+            report.miss(format!(
+                "{executed} of {} cases of {package}'s conformance were executed",
+                CASES.len()
+            ));
+        }
+    }
+    report.fact("cases", CASES.len());
+    report.fact("seconds", total.seconds());
+    Ok(report)
+}
+
+/// The machine, with what the tests need.
+fn prepared(install: bool) -> anyhow::Result<Machine> {
+    let machine = Machine::look();
+    note(&machine);
+    if !machine.root {
+        note("not root: tests that make network namespaces will fail");
+    }
+    let missing = machine.missing();
+    if missing.is_empty() {
+        return Ok(machine);
+    }
+    if !install {
+        note(format_args!(
+            "missing here: {} (use --install as root)",
+            missing.join(", ")
+        ));
+        return Ok(machine);
+    }
+    machine::install(&missing)?;
+    let machine = Machine::look();
+    let still = machine.missing();
+    if !still.is_empty() {
+        bail!("installed, but still missing: {}", still.join(", "));
+    }
+    Ok(machine)
+}
+
+/// Runs tests and shows what they say as they say it.
+fn streamed(report: &mut Report, what: &str, command: &mut Command, programs: &Programs) -> anyhow::Result<Tally> {
+    note(format_args!("$ {}", shown(command)));
+    let watch = Stopwatch::start();
+    // Cargo names the program on standard error, and its tests answer on standard output: one pipe keeps the order.
+    let (output, input) = pipe()?;
+    let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
+    // The command holds our copies of the pipe's writing end; the output ends once they are closed.
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let mut tally = Tally::default();
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    while output.read_until(b'\n', &mut line)? > 0 {
+        std::io::stderr().write_all(&line)?;
+        tally.line(String::from_utf8_lossy(&line).trim_end(), programs);
+        line.clear();
+    }
+    let ok = child.wait()?.success();
+    report.row([
+        json!(what),
+        json!(tally.run()),
+        json!(tally.failed),
+        json!(tally.ignored),
+        watch.seconds(),
+    ]);
+    if !ok || tally.failed > 0 {
+        report.miss(format!("{what}: {} failed; see above", tally.failed));
+    }
+    if tally.ignored > 0 {
+        report.miss(format!("{what}: {} were ignored", tally.ignored));
+    }
+    Ok(tally)
+}
