@@ -63,6 +63,8 @@ mod faulty;
 mod harness;
 mod list;
 mod overlap;
+#[cfg(feature = "servers")]
+pub mod servers;
 mod spans;
 
 pub use clocks::{ManualClock, RunningClock};

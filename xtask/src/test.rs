@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 }
 
 /// The machine, with what the tests need.
-fn prepared(install: bool) -> anyhow::Result<Machine> {
+pub(crate) fn prepared(install: bool) -> anyhow::Result<Machine> {
     let machine = Machine::look();
     note(&machine);
     if !machine.root {

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test target uses its part")]
 
+pub(crate) mod proxy;
+pub(crate) mod server;
+
 use std::future::Future;
 use std::time::Duration;
 

@@ -1,12 +1,13 @@
 //! What operators see and do. `H::Repo` implements [`Inspect`].
 
+use std::iter;
 use std::time::Duration;
 
 use lease_core::{DbTime, Evict, Inspect, Label, LeaseName, LeaseRow, Loss, Note, Release, Repo};
 
 use tokio::task::yield_now;
 
-use super::contention::contest;
+use super::contention::{contest, join, spawn};
 use super::{Client, TTL, claim, claim_to, for_ttl, minutes, two};
 use crate::harness::pass;
 use crate::{Harness, Overlap};
@@ -421,15 +422,15 @@ pub async fn purge_keeps_a_token_ahead_of_the_clock<H: Harness<Repo: Inspect>>(s
 
 pub async fn purge_races_contenders<H: Harness<Repo: Inspect>>(store: &H) {
     let client = Client(store.client().await);
-    let purges = tokio::spawn(async move {
+    let purges = spawn(iter::once(async move {
         for _ in 0..50 {
             client.purge(Duration::ZERO).await;
             yield_now().await;
         }
-    });
+    }));
     let seen = contest(store, Overlap::new(), 8, 10).await;
     assert_eq!(seen.sections, 80, "every turn enters once");
-    purges.await.expect("a purge among contenders must be answered");
+    join(purges).await;
 }
 
 impl<R: Inspect + Repo> Client<R> {

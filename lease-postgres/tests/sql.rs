@@ -1,0 +1,20 @@
+//! What depends on the driver and the server: error kinds, lost connections, isolation levels, costs. No fakes.
+
+mod support;
+
+#[path = "sql/bad_input.rs"]
+mod bad_input;
+#[path = "sql/cost.rs"]
+mod cost;
+#[path = "sql/faults.rs"]
+mod faults;
+#[path = "sql/foreign_pool.rs"]
+mod foreign_pool;
+#[path = "sql/isolation.rs"]
+mod isolation;
+#[path = "sql/laws.rs"]
+mod laws;
+#[path = "sql/schema.rs"]
+mod schema;
+#[path = "sql/zones.rs"]
+mod zones;

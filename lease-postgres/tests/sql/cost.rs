@@ -1,0 +1,143 @@
+//! What an operation costs the server: one statement, prepared once; nothing written by who loses; renewals in place.
+//!
+//! On a server of its own, whose transaction ids and statistics nobody else moves.
+
+use std::time::Duration;
+
+use diesel_async::pooled_connection::AsyncDieselConnectionManager;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use lease_core::{Acquire, Release, Renew, Repo};
+use lease_postgres::PostgresRepo;
+use tokio_postgres::Client;
+
+use crate::support::server::Server;
+use crate::support::{claim, sql};
+
+async fn counted(server: &Server) -> (PostgresRepo, Client) {
+    let repo = PostgresRepo::connect(&server.url).await.unwrap();
+    repo.migrate().await.unwrap();
+    let sql = sql(&server.url).await;
+    sql.batch_execute("CREATE EXTENSION pg_stat_statements").await.unwrap();
+    (repo, sql)
+}
+
+/// Calls of statements on the table since the last reset, and the write-ahead log they made.
+async fn statements(sql: &Client) -> (i64, i64) {
+    let row = sql
+        .query_one(
+            "SELECT COALESCE(sum(calls), 0)::bigint, COALESCE(sum(wal_bytes), 0)::bigint FROM pg_stat_statements \
+             WHERE query LIKE '%task_leases%' AND query NOT LIKE '%pg_stat%'",
+            &[],
+        )
+        .await
+        .unwrap();
+    sql.batch_execute("SELECT pg_stat_statements_reset()").await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+async fn next_xid(sql: &Client) -> i64 {
+    let row = sql
+        .query_one("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint", &[])
+        .await;
+    row.unwrap().get(0)
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn each_operation_is_one_statement_and_a_loser_writes_nothing() {
+    let server = Server::start();
+    let (repo, sql) = counted(&server).await;
+    let (held, other) = (claim("job"), claim("job"));
+    statements(&sql).await;
+
+    assert!(matches!(repo.acquire(&held).await.unwrap(), Acquire::Granted(_)));
+    assert_eq!(statements(&sql).await.0, 1, "win");
+    assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+    assert_eq!(statements(&sql).await.0, 1, "renew");
+
+    let xid = next_xid(&sql).await;
+    for _ in 0..100 {
+        assert!(matches!(repo.acquire(&other).await.unwrap(), Acquire::Busy(Some(_))));
+    }
+    assert_eq!(
+        next_xid(&sql).await,
+        xid,
+        "a loser takes no transaction id, so it locks no row either"
+    );
+    assert_eq!(
+        statements(&sql).await,
+        (100, 0),
+        "lose: one statement each, and no write-ahead log"
+    );
+
+    assert_eq!(repo.release(&held).await.unwrap(), Release::Released);
+    assert_eq!(statements(&sql).await.0, 1, "release");
+    assert!(matches!(repo.acquire(&other).await.unwrap(), Acquire::Granted(_)));
+    assert_eq!(statements(&sql).await.0, 1, "take over");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn renewals_are_heap_only() {
+    let server = Server::start();
+    let (repo, sql) = counted(&server).await;
+    let held = claim("job");
+    repo.acquire(&held).await.unwrap();
+    for _ in 0..500 {
+        assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+    }
+    drop(repo);
+    // Sessions report when they end, which is soon but not at once.
+    let (updates, hot) = loop {
+        let counts = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'task_leases'";
+        let row = sql.query_one(counts, &[]).await.unwrap();
+        let (updates, hot): (i64, i64) = (row.get(0), row.get(1));
+        if updates >= 500 {
+            break (updates, hot);
+        }
+        sql.batch_execute("SELECT pg_sleep(0.05), pg_stat_clear_snapshot()")
+            .await
+            .unwrap();
+    };
+    assert_eq!(hot, updates);
+    let size: i64 = sql
+        .query_one("SELECT pg_relation_size('task_leases')", &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert!(size <= 16_384, "the dead versions are cleared as renewals go: {size}");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn statements_are_prepared_once_per_connection() {
+    #[derive(diesel::QueryableByName)]
+    struct Prepared {
+        #[diesel(sql_type = diesel::sql_types::BigInt)]
+        texts: i64,
+        #[diesel(sql_type = diesel::sql_types::BigInt)]
+        uses: i64,
+    }
+
+    let server = Server::start();
+    let (repo, _) = counted(&server).await;
+    drop(repo);
+    let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(&server.url);
+    let pool = Pool::builder(manager).max_size(1).build().unwrap();
+    let repo = PostgresRepo::new(pool.clone()).unwrap();
+    for _ in 0..10 {
+        let mut held = claim("job");
+        held.ttl = Duration::from_secs(60);
+        repo.acquire(&held).await.unwrap();
+        repo.renew(&held).await.unwrap();
+        repo.release(&held).await.unwrap();
+    }
+    let shown = "SELECT count(*) AS texts, sum(generic_plans + custom_plans)::bigint AS uses \
+                 FROM pg_prepared_statements WHERE statement LIKE '%task_leases%' AND statement NOT LIKE '%prepared%'";
+    let prepared: Prepared = diesel::sql_query(shown)
+        .get_result(&mut pool.get().await.unwrap())
+        .await
+        .unwrap();
+    assert_eq!((prepared.texts, prepared.uses), (3, 30));
+}

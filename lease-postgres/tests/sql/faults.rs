@@ -1,0 +1,198 @@
+//! Lost replies, dropped futures, servers that stop, freeze or turn read-only: no wrong answer, and it heals itself.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use lease_core::{Acquire, Lease, Release, Renew, Repo, RepoErrorKind};
+use lease_postgres::PostgresRepo;
+use tokio::time::timeout;
+
+use crate::support::proxy::Proxy;
+use crate::support::server::Server;
+use crate::support::{Database, chain, claim};
+
+const S: Duration = Duration::from_secs(1);
+
+/// C27. The bound of a second is the case's own; without the undo it would take the ttl of a minute.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_granted_acquire_whose_reply_is_lost_is_undone() {
+    let (database, other) = Database::migrated().await;
+    let proxy = Proxy::before(&database.url).await;
+    let repo = PostgresRepo::connect(&proxy.url).await.unwrap();
+    let lost = claim("job");
+    repo.acquire(&claim("warms the pool")).await.unwrap();
+    proxy.lose_next_reply();
+    let error = repo.acquire(&lost).await.unwrap_err();
+    assert_eq!(error.kind(), RepoErrorKind::Unavailable, "{}", chain(&error));
+    assert!(error.may_have_executed());
+    assert!(
+        matches!(other.acquire(&claim("job")).await.unwrap(), Acquire::Busy(Some(_))),
+        "it was committed"
+    );
+    assert_eq!(repo.release(&lost).await.unwrap(), Release::Released);
+
+    let lease = Lease::new(repo);
+    lease.try_acquire("warm", 60 * S).await.unwrap();
+    proxy.lose_next_reply();
+    assert!(lease.try_acquire("job", 60 * S).await.is_err());
+    let free = async { while !matches!(other.acquire(&claim("job")).await.unwrap(), Acquire::Granted(_)) {} };
+    timeout(S, free).await.expect("the keeper undoes it");
+}
+
+/// C29.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn an_acquire_dropped_at_any_await_point_leaves_nothing_held() {
+    let (_database, other) = Database::migrated().await;
+    for warm in [false, true] {
+        for polls in 1.. {
+            let repo = other.clone();
+            if warm {
+                repo.acquire(&claim("warms the pool")).await.unwrap();
+            }
+            let dropped = claim("job");
+            let answer = DroppedAfter {
+                future: pin!(repo.acquire(&dropped)),
+                polls,
+            }
+            .await;
+            // As the keeper: its undo is repeated, since the statement may still be executed.
+            let next = claim("job");
+            let undone = async {
+                repo.release(&dropped).await.unwrap();
+                while !matches!(other.acquire(&next).await.unwrap(), Acquire::Granted(_)) {
+                    repo.release(&dropped).await.unwrap();
+                }
+            };
+            timeout(5 * S, undone).await.expect("the row is free again");
+            assert_eq!(other.release(&next).await.unwrap(), Release::Released);
+            // The pool gives right answers: this lease is held by one and not by the other.
+            let (held, foreign) = (claim("held"), claim("held"));
+            assert!(matches!(repo.acquire(&held).await.unwrap(), Acquire::Granted(_)));
+            for _ in 0..5 {
+                assert_ne!(repo.renew(&foreign).await.unwrap(), Renew::Renewed);
+                assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+            }
+            repo.release(&held).await.unwrap();
+            if let Some(answer) = answer {
+                answer.unwrap();
+                assert!(polls > 1, "it was dropped somewhere");
+                break;
+            }
+        }
+    }
+}
+
+struct DroppedAfter<'a, F> {
+    future: Pin<&'a mut F>,
+    polls: u32,
+}
+
+impl<F: Future> Future for DroppedAfter<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls -= 1;
+        match self.future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if self.polls == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// C26, on what a pool sees after a failover: its connections end, and the new ones are read-only for a while.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_server_that_turns_read_only_and_back_needs_no_restart() {
+    let (database, repo) = Database::migrated().await;
+    let held = claim("job");
+    repo.acquire(&held).await.unwrap();
+    let sql = database.sql().await;
+    database.set("default_transaction_read_only = on").await;
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    sql.batch_execute(end).await.unwrap();
+    let read_only = async {
+        loop {
+            match repo.renew(&held).await {
+                // The connection that ended may be noticed only now.
+                Err(error) if error.kind() == RepoErrorKind::Unavailable => {}
+                Err(error) => break error,
+                Ok(answer) => panic!("{answer:?} on a read-only server"),
+            }
+        }
+    };
+    let error = timeout(5 * S, read_only).await.unwrap();
+    assert_eq!(error.kind(), RepoErrorKind::ReadOnly, "{}", chain(&error));
+    assert!(!error.may_have_executed());
+    for error in [
+        repo.acquire(&claim("job")).await.unwrap_err(),
+        repo.release(&held).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), RepoErrorKind::ReadOnly, "{}", chain(&error));
+    }
+    repo.migrate().await.expect("it only looks when nothing is missing");
+    let back = format!(
+        "SET default_transaction_read_only = off; ALTER DATABASE {} RESET default_transaction_read_only",
+        database.name
+    );
+    sql.batch_execute(&back).await.unwrap();
+    assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+}
+
+/// C24: the server is stopped, and started again.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_server_that_was_away_is_used_again() {
+    let server = Server::start();
+    let repo = PostgresRepo::connect(&server.url).await.unwrap();
+    repo.migrate().await.unwrap();
+    let mut held = claim("job");
+    held.ttl = 600 * S;
+    repo.acquire(&held).await.unwrap();
+    server.down();
+    for _ in 0..5 {
+        let error = repo.renew(&held).await.unwrap_err();
+        assert_eq!(error.kind(), RepoErrorKind::Unavailable, "{}", chain(&error));
+    }
+    server.up();
+    assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+}
+
+/// C10 and C52, with the server frozen: each call returns within its bound, and later the answers are right.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_frozen_server_times_out_and_is_used_again() {
+    let server = Server::start();
+    let repo = PostgresRepo::connect(&server.url).await.unwrap();
+    repo.migrate().await.unwrap();
+    let mut held = claim("job");
+    held.ttl = 600 * S;
+    repo.acquire(&held).await.unwrap();
+    held.limit = Duration::from_millis(300);
+    server.signal("STOP");
+    let mut late = claim("late");
+    late.limit = held.limit;
+    for _ in 0..3 {
+        // Real waits: the limit is what is tested, with room for a machine under load.
+        let error = timeout(5 * S, repo.renew(&held)).await.unwrap().unwrap_err();
+        assert!(matches!(error.kind(), RepoErrorKind::Timeout), "{}", chain(&error));
+        timeout(5 * S, repo.acquire(&late)).await.unwrap().unwrap_err();
+    }
+    server.signal("CONT");
+    held.limit = 5 * S;
+    assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+    // The acquires without an answer may have been executed since; the repeated undo frees the name.
+    let undone = async {
+        while !matches!(repo.acquire(&claim("late")).await.unwrap(), Acquire::Granted(_)) {
+            repo.release(&late).await.unwrap();
+        }
+    };
+    timeout(5 * S, undone).await.expect("the name is free again");
+}
