@@ -33,7 +33,7 @@ async fn settings(pool: &Pool<AsyncPgConnection>) -> Vec<Text> {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn everything_works_and_session_settings_are_left_as_found() {
-    let database = Database::empty().await;
+    let database = Database::empty();
     let pool = pool(&database, 1);
     let before = settings(&pool).await;
     let repo = PostgresRepo::new(pool.clone()).unwrap();
