@@ -8,6 +8,7 @@ mod schema;
 mod session;
 mod sql;
 mod table;
+mod task;
 mod value;
 
 pub use lease_core;

@@ -178,4 +178,23 @@ async fn a_table_created_late_is_found() {
         .await
         .unwrap();
     assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
+
+    // Statements that a connection has prepared survive a table that is made anew.
+    database.run("DROP TABLE task_leases");
+    assert_eq!(
+        repo.renew(&claim).await.unwrap_err().kind(),
+        RepoErrorKind::SchemaMissing
+    );
+    repo.migrate().await.unwrap();
+    assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
+    assert!(repo.renew(&claim).await.is_ok());
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_migration_on_a_read_only_server_says_so() {
+    let database = Database::empty();
+    database.set("default_transaction_read_only = on");
+    let error = database.repo().await.migrate().await.unwrap_err();
+    assert_eq!(error.kind(), RepoErrorKind::ReadOnly, "{}", chain(&error));
 }

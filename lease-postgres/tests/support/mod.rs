@@ -1,6 +1,7 @@
 //! A database of its own for each test, and plain SQL beside the repo.
 
 #![allow(dead_code, reason = "each test target uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 pub(crate) mod proxy;
 
