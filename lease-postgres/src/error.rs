@@ -150,10 +150,11 @@ pub(crate) async fn reason(
     } else {
         "SELECT,INSERT,UPDATE"
     };
-    let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) =
+    let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) = sql::only(
         sql::bound(sql::Probe, &[sql::Value::Text(grants)])
-            .get_result(connection)
-            .await?;
+            .load(connection)
+            .await?,
+    )?;
     Ok(if !found && out_of_reach {
         let text = "the role has no USAGE on the schema of the table task_leases";
         Some(Reason::new(RepoErrorKind::Denied, text))

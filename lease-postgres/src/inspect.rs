@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use diesel::OptionalExtension;
 use diesel::pg::data_types::PgTimestamp;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, Release, RepoError, RowTimes};
@@ -85,7 +84,7 @@ impl Task for Getting {
 
     async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Option<LeaseRow>, Failure> {
         let values = [Text(self.0.as_str())];
-        let row: Option<Row> = sql::bound(sql::Get, &values).get_result(connection).await.optional()?;
+        let row: Option<Row> = sql::first(sql::bound(sql::Get, &values).load(connection).await?);
         Ok(row.map(shown))
     }
 }
@@ -118,15 +117,16 @@ impl Task for Evicting {
 
     async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Evict, Failure> {
         let values = [Text(self.name.as_str()), Text(&self.holder), Text(self.reason.as_str())];
-        let row: Option<(PgTimestamp, PgTimestamp)> = if self.at_once {
-            sql::bound(sql::EvictNow, &values).get_result(connection).await
+        let rows: Vec<(PgTimestamp, PgTimestamp)> = if self.at_once {
+            sql::bound(sql::EvictNow, &values).load(connection).await?
         } else {
-            sql::bound(sql::Evict, &values).get_result(connection).await
-        }
-        .optional()?;
-        Ok(row.map_or(Evict::NotHeld, |(expires_at, now)| Evict::Evicted {
-            free_in: left(expires_at, now).unwrap_or_default(),
-        }))
+            sql::bound(sql::Evict, &values).load(connection).await?
+        };
+        Ok(
+            sql::first(rows).map_or(Evict::NotHeld, |(expires_at, now)| Evict::Evicted {
+                free_in: left(expires_at, now).unwrap_or_default(),
+            }),
+        )
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use diesel::OptionalExtension;
 use diesel::pg::data_types::PgTimestamp;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -147,7 +146,8 @@ impl Task for Acquiring {
             Text(self.0.holder.as_str()),
             Int(span(self.0.ttl)),
         ];
-        let (token, holder, expires_at, now): Answer = sql::bound(sql::Acquire, &values).get_result(connection).await?;
+        let (token, holder, expires_at, now): Answer =
+            sql::only(sql::bound(sql::Acquire, &values).load(connection).await?)?;
         if let Some(token) = token {
             return match Token::new(token) {
                 Ok(token) => Ok(Acquire::Granted(token)),
@@ -179,12 +179,9 @@ impl Task for Renewing {
             if sql::bound(sql::Renew, &values).execute(connection).await? > 0 {
                 return Ok(Renew::Renewed);
             }
-            let row: Option<(Lossy, Option<PgTimestamp>, PgTimestamp, PgTimestamp)> =
-                sql::bound(sql::Why, &values[..1])
-                    .get_result(connection)
-                    .await
-                    .optional()?;
-            let Some((row_holder, released_at, expires_at, now)) = row else {
+            let rows: Vec<(Lossy, Option<PgTimestamp>, PgTimestamp, PgTimestamp)> =
+                sql::bound(sql::Why, &values[..1]).load(connection).await?;
+            let Some((row_holder, released_at, expires_at, now)) = sql::first(rows) else {
                 return Ok(Renew::Lost(Loss::Gone));
             };
             let expires_in = left(expires_at, now);
@@ -215,7 +212,7 @@ impl Task for Releasing {
             Int(span(self.claim.at_least_for)),
         ];
         let released = if self.delete {
-            let (count,): (i64,) = sql::bound(sql::ReleaseOrDelete, &values).get_result(connection).await?;
+            let (count,): (i64,) = sql::only(sql::bound(sql::ReleaseOrDelete, &values).load(connection).await?)?;
             count > 0
         } else {
             sql::bound(sql::Release, &values).execute(connection).await? > 0

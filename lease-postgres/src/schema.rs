@@ -11,7 +11,7 @@ use lease_core::{Operation, RepoError, RepoErrorKind};
 use crate::PostgresRepo;
 use crate::error::{Failure, Reason, Subject, reason};
 
-use crate::sql::{Value::Int, bound, statement};
+use crate::sql::{Value::Int, bound, only, statement};
 use crate::table::Table;
 use crate::task::{Task, pause};
 
@@ -158,9 +158,7 @@ impl Task for Migrating {
 /// One try, in a transaction. `false` when another pod is at it.
 async fn change(connection: &mut AsyncPgConnection) -> QueryResult<bool> {
     connection.batch_execute(BEGIN).await?;
-    let (ours,): (bool,) = bound(TryAdvisoryLock, &[Int(ADVISORY_KEY)])
-        .get_result(connection)
-        .await?;
+    let (ours,): (bool,) = only(bound(TryAdvisoryLock, &[Int(ADVISORY_KEY)]).load(connection).await?)?;
     if !ours {
         connection.batch_execute("ROLLBACK").await?;
         return Ok(false);
@@ -208,7 +206,7 @@ fn missing(table: &Table) -> Option<String> {
 /// Why the role could never make the change, however long it waits.
 async fn forbidden(connection: &mut AsyncPgConnection, exists: bool) -> QueryResult<Option<Reason>> {
     let (read_only, has_schema, may_create, owns): (bool, bool, Option<bool>, Option<bool>) =
-        bound(MayChange, &[]).get_result(connection).await?;
+        only(bound(MayChange, &[]).load(connection).await?)?;
     let denied = |text| Some(Reason::new(RepoErrorKind::Denied, text));
     Ok(if read_only {
         Some(Reason::new(RepoErrorKind::ReadOnly, "the session is read-only"))

@@ -70,6 +70,19 @@ impl<S: Statement> QueryId for Bound<'_, S> {
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
+/// The first row of an answer that was read to its end, with `load`.
+///
+/// Not `get_result`, which leaves the rest unread: in autocommit a commit that failed, such as by a serialization
+/// failure, is reported after the rows, and a row alone is no proof that anything happened.
+pub(crate) fn first<T>(rows: Vec<T>) -> Option<T> {
+    rows.into_iter().next()
+}
+
+/// The only row of a statement that always has one. See [`first`].
+pub(crate) fn only<T>(rows: Vec<T>) -> QueryResult<T> {
+    first(rows).ok_or(Error::NotFound)
+}
+
 macro_rules! statement {
     ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
         $(#[$doc])*
@@ -252,15 +265,15 @@ statement! {
     /// `Inspect::purge`, which rows: age.
     Purgeable -> (Text):
     "SELECT name::text FROM task_leases WHERE expires_at <= clock_timestamp() - ", us!("$1"), " ",
-    "AND token <= ", clock_us!(), " ORDER BY name COLLATE \"C\"",
+    "AND token < ", clock_us!(), " ORDER BY name COLLATE \"C\"",
 }
 
 statement! {
     /// `Inspect::purge`, one row: name, age. A row that anybody has locked, such as an open fence, is skipped.
     Purge -> (BigInt):
     "DELETE FROM task_leases t WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 ",
-    "AND l.expires_at <= clock_timestamp() - ", us!("$2"), " AND l.token <= ", clock_us!(), " FOR UPDATE SKIP LOCKED) ",
-    "AND t.expires_at <= clock_timestamp() - ", us!("$2"), " AND t.token <= ", clock_us!(),
+    "AND l.expires_at <= clock_timestamp() - ", us!("$2"), " AND l.token < ", clock_us!(), " FOR UPDATE SKIP LOCKED) ",
+    "AND t.expires_at <= clock_timestamp() - ", us!("$2"), " AND t.token < ", clock_us!(),
 }
 
 statement! {

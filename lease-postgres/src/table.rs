@@ -1,11 +1,10 @@
 //! [`Table`]: the table as the catalog has it, and what is wrong with that.
 
-use diesel::OptionalExtension;
 use diesel::result::QueryResult;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
-use crate::sql::{bound, clock_us, statement};
+use crate::sql::{bound, clock_us, first, statement};
 
 statement! {
     /// The table itself: its kind, whether it is permanent, its storage options, and the server's clock.
@@ -116,8 +115,7 @@ struct Index {
 impl Table {
     /// Reads the catalog.
     pub(crate) async fn look(connection: &mut AsyncPgConnection) -> QueryResult<Self> {
-        let relation: Option<(String, bool, String, i64)> =
-            bound(Relation, &[]).get_result(connection).await.optional()?;
+        let relation: Option<(String, bool, String, i64)> = first(bound(Relation, &[]).load(connection).await?);
         let columns: Vec<(String, String, bool, bool, Option<String>)> = bound(Columns, &[]).load(connection).await?;
         let indexes: Vec<(String, bool, bool)> = bound(Indexes, &[]).load(connection).await?;
         Ok(Self {

@@ -50,3 +50,31 @@ mod deleting {
 
     conformance!(Deleting; groups = [basic, renewal, contention]; ignore = "needs PostgreSQL: cargo xtask test");
 }
+
+/// Under SERIALIZABLE a commit may fail after its statement has answered with a row. Grants were reported whose commit
+/// had failed, until every answer was read to its end.
+mod serializable {
+    use super::*;
+
+    struct Serializable(Database);
+
+    impl Harness for Serializable {
+        type Repo = PostgresRepo;
+
+        async fn open() -> Self {
+            let (database, _) = Database::migrated().await;
+            database.set("default_transaction_isolation = 'serializable'");
+            Self(database)
+        }
+
+        async fn client(&self) -> PostgresRepo {
+            self.0.repo().await
+        }
+
+        async fn step_clock(&self, by_us: i64) {
+            self.0.step_clock(by_us);
+        }
+    }
+
+    conformance!(Serializable; inspect; ignore = "needs PostgreSQL: cargo xtask test");
+}

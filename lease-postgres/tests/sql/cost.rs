@@ -135,9 +135,9 @@ async fn statements_are_prepared_once_per_connection() {
     }
     let shown = "SELECT count(*) AS texts, sum(generic_plans + custom_plans)::bigint AS uses \
                  FROM pg_prepared_statements WHERE statement LIKE '%task_leases%' AND statement NOT LIKE '%prepared%'";
-    let prepared: Prepared = diesel::sql_query(shown)
-        .get_result(&mut pool.get().await.unwrap())
+    let prepared: Vec<Prepared> = diesel::sql_query(shown)
+        .load(&mut pool.get().await.unwrap())
         .await
         .unwrap();
-    assert_eq!((prepared.texts, prepared.uses), (3, 30));
+    assert_eq!((prepared[0].texts, prepared[0].uses), (3, 30));
 }
