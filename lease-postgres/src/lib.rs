@@ -9,6 +9,7 @@ mod schema;
 mod session;
 mod sql;
 mod table;
+mod task;
 mod value;
 
 /// The README's example compiles.

@@ -3,15 +3,15 @@
 //! The base is made by `debootstrap` from the mirror that this machine's own package manager uses, so nothing is asked
 //! of a place that the machine does not already trust and reach.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::report::Report;
+use crate::run::Stopwatch;
 
 /// The Debian release that is stable now; its PostgreSQL is the version in [`POSTGRES`].
 const SUITE: &str = "trixie";
@@ -23,21 +23,34 @@ const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lease-testkit/image
 const POSTGRES: (&str, &str) = ("lease-test-postgres:17", "postgres");
 
 /// One image, as it is reported.
-#[derive(Debug, Serialize)]
-struct Image {
+#[derive(Debug)]
+pub(crate) struct Image {
     image: String,
     megabytes: u64,
     /// Zero for an image that was there already.
-    seconds: f64,
+    seconds: Value,
     built: bool,
 }
 
-/// Builds the images that are missing, and prints each with its size and the seconds it took: as a table, or as one JSON
-/// object.
+/// Builds the images that are missing.
 ///
 /// # Errors
 /// If no Docker engine can be reached, `debootstrap` is missing, or a step fails; the error names it and its output.
-pub(crate) fn run(json: bool) -> anyhow::Result<()> {
+pub(crate) fn run() -> anyhow::Result<Report> {
+    let mut report = Report::new(&["image", "megabytes", "built", "seconds"]);
+    for image in ensure()? {
+        report.row([
+            json!(image.image),
+            json!(image.megabytes),
+            json!(image.built),
+            image.seconds,
+        ]);
+    }
+    Ok(report)
+}
+
+/// The images that tests need, built if they were missing.
+pub(crate) fn ensure() -> anyhow::Result<Vec<Image>> {
     output(Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]))
         .context("no Docker engine can be reached")?;
     let (name, folder) = POSTGRES;
@@ -49,16 +62,16 @@ pub(crate) fn run(json: bool) -> anyhow::Result<()> {
         images.push(ensure_image(&base, || import_base(&base))?);
     }
     images.push(ensure_image(name, || build(name, &base, folder))?);
-    report(&images, json)
+    Ok(images)
 }
 
 fn ensure_image(name: &str, make: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Image> {
     let built = !exists(name);
-    let started = now();
+    let watch = Stopwatch::start();
     if built {
         make().with_context(|| format!("building {name}"))?;
     }
-    let seconds = if built { (now() - started).as_secs_f64() } else { 0.0 };
+    let seconds = if built { watch.seconds() } else { json!(0) };
     let bytes = output(Command::new("docker").args(["image", "inspect", "--format", "{{.Size}}", name]))?;
     let bytes: u64 = bytes.trim().parse().context("the size of an image")?;
     Ok(Image {
@@ -176,33 +189,4 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
-}
-
-fn report(images: &[Image], json: bool) -> anyhow::Result<()> {
-    let mut text = String::new();
-    if json {
-        writeln!(text, "{}", serde_json::json!({ "images": images }))?;
-    } else {
-        for Image {
-            image,
-            megabytes,
-            seconds,
-            built,
-        } in images
-        {
-            let how = if *built {
-                format!("built in {seconds:.0} s")
-            } else {
-                "was there".to_owned()
-            };
-            writeln!(text, "{image:<28} {megabytes:>5} MB  {how}")?;
-        }
-    }
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "builds take real time")]
-fn now() -> Instant {
-    Instant::now()
 }

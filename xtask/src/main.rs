@@ -6,6 +6,7 @@
 mod check;
 mod demo;
 mod fix;
+mod images;
 mod machine;
 mod measure;
 mod mutants;
@@ -48,6 +49,8 @@ enum Verb {
     Fix,
     /// The house rules alone, in a second.
     Tidy,
+    /// Builds the images of test servers that are missing, from Debian's packages.
+    Images,
     /// Breaks the code on purpose, and fails if no test notices.
     Mutants(mutants::Args),
     /// Shows three pods on a real PostgreSQL: one is killed, another takes over.
@@ -68,6 +71,7 @@ impl Verb {
             Self::Check(args) => check::run(args),
             Self::Fix => fix::run(),
             Self::Tidy => tidy::run(),
+            Self::Images => images::run(),
             Self::Mutants(args) => mutants::run(args),
             Self::Demo(args) => demo::run(args),
             Self::Measure(what) => measure::run(what),
