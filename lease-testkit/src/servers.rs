@@ -29,6 +29,7 @@ mod ports;
 mod postgres;
 mod processes;
 mod programs;
+mod ready;
 mod settings;
 mod watchdog;
 

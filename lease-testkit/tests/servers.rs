@@ -1,9 +1,14 @@
 //! The test servers themselves: what a test may do to one, and that none outlives the process that started it.
 #![cfg(feature = "servers")]
-#![expect(clippy::unwrap_used, reason = "these are tests, and so are their helpers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "these are tests, and so are their helpers"
+)]
 
 use std::env;
 use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -150,6 +155,67 @@ fn a_dropped_server_is_gone_at_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
+fn a_dropped_container_is_gone_at_once() {
+    for paused in [false, true] {
+        let server = container();
+        let port = server
+            .url()
+            .rsplit_once(':')
+            .unwrap()
+            .1
+            .split_once('/')
+            .unwrap()
+            .0
+            .parse()
+            .unwrap();
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
+        if paused {
+            server.pause().unwrap();
+        }
+        drop(server);
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    }
+}
+
+#[test]
+fn a_machine_without_an_engine_is_told_what_to_do() {
+    const CHILD: &str = "LEASE_TEST_WITHOUT_ENGINE";
+    if env::var_os(CHILD).is_some() {
+        let error = Postgres::private(&Settings::default().source(Source::Container)).unwrap_err();
+        println!("\nerror={error}");
+        return;
+    }
+    let output = Command::new(env::current_exe().unwrap())
+        .args([
+            "a_machine_without_an_engine_is_told_what_to_do",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(CHILD, "1")
+        .env("DOCKER_HOST", "unix:///nonexistent")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("error=needs PostgreSQL: cargo xtask test (looked for a Docker engine"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+fn a_wrong_login_is_an_error_at_once() {
+    let server = Postgres::private(&Settings::default()).unwrap();
+    let wrong = server.url().replace("//postgres:", "//nobody:");
+    let error = Postgres::at(&wrong).unwrap_err();
+    assert!(
+        matches!(&error, ServerError::NotReady { reason, .. } if reason.contains("password")),
+        "{error}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
 fn a_local_server_is_gone_after_its_owner_was_killed() {
     if env::var_os(OWNER).is_some() {
         own(&local());
@@ -220,12 +286,13 @@ fn folder_of(server: &Postgres) -> String {
     Path::new(&data).parent().unwrap().to_str().unwrap().to_owned()
 }
 
+/// Usually this takes a quarter of a second, but a disk that others keep busy removes a folder slowly.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..100 {
+    for _ in 0..600 {
         if is_so() {
             return;
         }
         thread::sleep(Duration::from_millis(50));
     }
-    panic!("five seconds later it is still not so that {what}");
+    panic!("thirty seconds later it is still not so that {what}");
 }

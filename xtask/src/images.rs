@@ -95,9 +95,11 @@ fn import_base(name: &str) -> anyhow::Result<()> {
     let mirror = mirror()?;
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("root");
+    // It mounts file systems in there. In a namespace of its own these end with it, and what removes the folder after
+    // a failure can't reach into them.
     output(
-        Command::new("debootstrap")
-            .arg("--variant=minbase")
+        Command::new("unshare")
+            .args(["--mount", "debootstrap", "--variant=minbase"])
             .arg(SUITE)
             .arg(&root)
             .arg(&mirror),

@@ -16,14 +16,24 @@ while [ -n "$(alive)" ] && [ "$tries" -lt 10 ]; do
     sleep 0.05
     tries=$((tries + 1))
 done
-while [ -n "$(alive)" ]; do
-    kill -KILL $(alive)
-    sleep 0.05
-done
+
+end_all() {
+    while [ -n "$(alive)" ]; do
+        kill -KILL $(alive)
+        sleep 0.05
+    done
+}
+end_all
 
 # A server that was killed leaves this file, which names its shared memory.
 if [ -f "$data/postmaster.pid" ]; then
     set -- "$1" $(sed -n 7p "$data/postmaster.pid")
     [ -n "$3" ] && ipcrm -m "$3"
 fi
-rm -rf "$1"
+
+# A program that its owner started in its last moment may show only now.
+for pause in 0 0.1 0.2 0.5 1 2 5; do
+    sleep "$pause"
+    end_all
+    rm -rf "$1" && exit
+done

@@ -1,27 +1,20 @@
 use std::env;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::error::SqlState;
 
 use super::blocking::{self, Patience};
 use super::container::Container;
 use super::instance::Instance;
 use super::local::Local;
-use super::{Database, ServerError, Settings, Source, ports};
+use super::{Database, ServerError, Settings, Source, ports, ready};
 
 /// The environment variable that names a server to use: the URL of a superuser, without a database that matters.
 pub const POSTGRES_URL: &str = "LEASE_TEST_POSTGRES_URL";
 
-/// How long a server may take until it answers.
-const READY_LIMIT: Duration = Duration::from_secs(60);
-
 /// How long one attempt to connect, or one statement of ours, may take.
 const SQL_LIMIT: Duration = Duration::from_secs(10);
-
-/// How long a server whose URL was given may take: it is expected to be up.
-const GIVEN_LIMIT: Duration = Duration::from_secs(10);
 
 /// What a server logs when it finds its port taken.
 const PORT_TAKEN: &str = "could not create any TCP/IP sockets";
@@ -69,7 +62,7 @@ impl Postgres {
             admin: admin(url)?,
             instance: None,
         };
-        server.wait_ready()?;
+        ready::wait(&server.admin, None)?;
         Ok(server)
     }
 
@@ -93,7 +86,7 @@ impl Postgres {
     /// [`ServerError::NotReady`] if it does not answer within 60 seconds; [`ServerError::NotOurs`].
     pub fn start(&self) -> Result<(), ServerError> {
         self.instance("start")?.start()?;
-        self.wait_ready()
+        ready::wait(&self.admin, self.instance.as_ref())
     }
 
     /// Stops the server in order: its sessions are ended and everything is written to disk.
@@ -226,7 +219,7 @@ impl Postgres {
 
     fn instance(&self, step: &'static str) -> Result<MutexGuard<'_, Box<dyn Instance>>, ServerError> {
         let instance = self.instance.as_ref().ok_or(ServerError::NotOurs { step })?;
-        Ok(instance.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(ready::lock(instance))
     }
 
     fn alter(&self, statement: String) -> Result<(), ServerError> {
@@ -245,40 +238,6 @@ impl Postgres {
             }
         }
         Ok(())
-    }
-
-    fn wait_ready(&self) -> Result<(), ServerError> {
-        let limit = if self.instance.is_some() {
-            READY_LIMIT
-        } else {
-            GIVEN_LIMIT
-        };
-        let patience = Patience::new(limit);
-        loop {
-            let Err(error) = self.sql("SELECT 1") else {
-                return Ok(());
-            };
-            let ended = self.instance("watch").ok().and_then(|mut instance| instance.ended());
-            if ended.is_none() && may_pass(&error) && patience.wait() {
-                continue;
-            }
-            let source = std::error::Error::source(&error)
-                .map(|source| format!(": {source}"))
-                .unwrap_or_default();
-            let reason = ended.map_or(format!("{error}{source}"), |how| format!("it ended ({how})"));
-            let log = self
-                .instance("watch")
-                .map_or_else(|_| "(not ours to read)".into(), |instance| instance.log());
-            return Err(ServerError::NotReady { reason, log });
-        }
-    }
-}
-
-/// Whether an error is one of a server that is still starting. A wrong password, for one, stays wrong.
-fn may_pass(error: &ServerError) -> bool {
-    match error {
-        ServerError::Sql { source, .. } => source.code().is_none_or(|code| *code == SqlState::CANNOT_CONNECT_NOW),
-        other => matches!(other, ServerError::TimedOut { .. }),
     }
 }
 

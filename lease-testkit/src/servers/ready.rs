@@ -1,0 +1,61 @@
+//! When a server can be used: once it answers a statement, whatever its log says.
+
+use std::error::Error;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::error::SqlState;
+
+use super::ServerError;
+use super::blocking::{self, Patience};
+use super::instance::Instance;
+
+/// How long a server of ours may take until it answers.
+const OWN_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a server whose URL was given may take: it is expected to be up.
+const GIVEN_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long one attempt may take.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Waits until the server answers; ends early with its log if it can't any more.
+pub(super) fn wait(admin: &Config, instance: Option<&Mutex<Box<dyn Instance>>>) -> Result<(), ServerError> {
+    let patience = Patience::new(if instance.is_some() { OWN_LIMIT } else { GIVEN_LIMIT });
+    loop {
+        let attempt = blocking::sql(admin.clone(), "SELECT 1".into(), "answer", ATTEMPT_LIMIT);
+        let Err(error) = attempt else { return Ok(()) };
+        let ended = instance.and_then(|instance| lock(instance).ended());
+        if ended.is_none() && may_pass(&error) && patience.wait() {
+            continue;
+        }
+        let reason = ended.map_or_else(|| with_causes(&error), |how| format!("it ended ({how})"));
+        let log = instance.map_or("(not ours to read)".into(), |instance| lock(instance).log());
+        return Err(ServerError::NotReady { reason, log });
+    }
+}
+
+/// An instance is in order between its calls, also after a test panicked in one.
+pub(super) fn lock(instance: &Mutex<Box<dyn Instance>>) -> MutexGuard<'_, Box<dyn Instance>> {
+    instance.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an error is one of a server that is still starting. A wrong password, for one, stays wrong.
+fn may_pass(error: &ServerError) -> bool {
+    match error {
+        ServerError::Sql { source, .. } => source.code().is_none_or(|code| *code == SqlState::CANNOT_CONNECT_NOW),
+        other => matches!(other, ServerError::TimedOut { .. }),
+    }
+}
+
+/// The driver's own text is only "db error"; what the server said is a cause of it.
+fn with_causes(error: &ServerError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
