@@ -12,9 +12,9 @@ use diesel_async::pooled_connection::PoolError as ManagerError;
 use diesel_async::pooled_connection::deadpool::PoolError;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
-use tokio_postgres::error::SqlState;
 
 use crate::schema;
+use crate::session::ConnectFailure;
 use crate::sql;
 
 /// What an error is about.
@@ -194,63 +194,6 @@ impl StdError for Explained {
 /// An error with a text of our own and no cause.
 pub(crate) fn text(text: impl Into<String>) -> Box<dyn StdError + Send + Sync> {
     text.into().into()
-}
-
-/// A connection could not be opened. Nothing was executed.
-///
-/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
-#[derive(Debug)]
-pub(crate) struct ConnectFailure {
-    pub(crate) kind: RepoErrorKind,
-    pub(crate) source: Box<dyn StdError + Send + Sync>,
-}
-
-impl ConnectFailure {
-    /// By the SQLSTATE, which is there while connecting.
-    pub(crate) fn new(error: tokio_postgres::Error) -> Self {
-        Self {
-            kind: connect_kind(&error),
-            source: error.into(),
-        }
-    }
-
-    pub(crate) fn error(self, subject: &Subject) -> RepoError {
-        subject.error(self.kind).with_source(self.source).never_executed()
-    }
-
-    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
-        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
-    }
-}
-
-impl fmt::Display for ConnectFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl StdError for ConnectFailure {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.source()
-    }
-}
-
-fn connect_kind(error: &tokio_postgres::Error) -> RepoErrorKind {
-    let refused = [
-        SqlState::INVALID_PASSWORD,
-        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-        SqlState::INVALID_CATALOG_NAME,
-        SqlState::INSUFFICIENT_PRIVILEGE,
-    ];
-    match error.code() {
-        Some(code) if refused.contains(code) => RepoErrorKind::Denied,
-        Some(_) => RepoErrorKind::Unavailable,
-        // Without a code the driver has only its own fixed words: for a password that is missing or of the wrong
-        // method, and for settings that contradict each other.
-        None if error.to_string().starts_with("authentication error") => RepoErrorKind::Denied,
-        None if error.to_string().starts_with("invalid configuration") => RepoErrorKind::Config,
-        None => RepoErrorKind::Unavailable,
-    }
 }
 
 /// The pool gave no connection. Nothing was executed.

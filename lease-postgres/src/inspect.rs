@@ -9,8 +9,8 @@ use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, Re
 
 use crate::PostgresRepo;
 use crate::error::{Failure, Subject};
-use crate::pool::Task;
 use crate::sql::{self, Value::Int, Value::Text};
+use crate::task::Task;
 use crate::value::{Lossy, db_time, left, span};
 
 /// How long a method may take, opening its connection included.

@@ -11,9 +11,10 @@ use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Rep
 use tokio::runtime::Handle;
 
 use crate::error::{Failure, Subject};
-use crate::pool::{Source, Task};
+use crate::pool::Source;
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
+use crate::task::Task;
 use crate::value::{Lossy, left, span};
 
 /// Leases in the table `task_leases` of a PostgreSQL database.

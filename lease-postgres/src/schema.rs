@@ -10,9 +10,10 @@ use lease_core::{Operation, RepoError, RepoErrorKind};
 
 use crate::PostgresRepo;
 use crate::error::{Failure, Reason, Subject, reason};
-use crate::pool::{Task, pause};
+
 use crate::sql::{Value::Int, bound, statement};
 use crate::table::Table;
+use crate::task::{Task, pause};
 
 /// The table as `migrate` creates it.
 const CREATE: &str = include_str!("schema.sql");
@@ -226,4 +227,31 @@ async fn forbidden(connection: &mut AsyncPgConnection, exists: bool) -> QueryRes
 fn is_alive(error: &DieselError) -> bool {
     use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
     matches!(error, DieselError::DatabaseError(kind, _) if !matches!(kind, UnableToSendCommand | ClosedConnection))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CREATE;
+
+    /// A table once made stays as it is, so this text changes only together with what `migrate` adds to older ones.
+    #[test]
+    fn the_table_is_as_reviewed() {
+        assert_eq!(
+            CREATE.split_whitespace().collect::<Vec<_>>().join(" "),
+            "CREATE TABLE IF NOT EXISTS task_leases ( \
+             name varchar(128) COLLATE \"C\" PRIMARY KEY, \
+             holder varchar(128) COLLATE \"C\" NOT NULL, \
+             token bigint NOT NULL DEFAULT ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint), \
+             acquired_at timestamptz NOT NULL, \
+             expires_at timestamptz NOT NULL, \
+             released_at timestamptz, \
+             note varchar(255) \
+             ) WITH (fillfactor = 50)"
+        );
+    }
+
+    #[test]
+    fn the_docs_show_the_table_as_it_is() {
+        assert!(include_str!("docs.md").contains(CREATE));
+    }
 }

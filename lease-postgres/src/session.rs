@@ -1,14 +1,18 @@
 //! Connections of our own: read from a URL, opened with a time limit, and set up for short statements.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
+use diesel::result::Error as DieselError;
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use lease_core::{Operation, RepoError, RepoErrorKind};
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, NoTls};
 
-use crate::error::{ConnectFailure, Subject, text};
+use crate::error::{Subject, text};
 
 /// How long opening one connection may take, from TCP to the session's settings.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -80,10 +84,67 @@ impl Settings {
     }
 }
 
+/// A connection could not be opened. Nothing was executed.
+///
+/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
+#[derive(Debug)]
+pub(crate) struct ConnectFailure {
+    pub(crate) kind: RepoErrorKind,
+    pub(crate) source: Box<dyn Error + Send + Sync>,
+}
+
+impl ConnectFailure {
+    /// By the SQLSTATE, which is there while connecting.
+    pub(crate) fn new(error: tokio_postgres::Error) -> Self {
+        Self {
+            kind: connect_kind(&error),
+            source: error.into(),
+        }
+    }
+
+    pub(crate) fn error(self, subject: &Subject) -> RepoError {
+        subject.error(self.kind).with_source(self.source).never_executed()
+    }
+
+    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
+        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
+    }
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl Error for ConnectFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.source()
+    }
+}
+
+fn connect_kind(error: &tokio_postgres::Error) -> RepoErrorKind {
+    let refused = [
+        SqlState::INVALID_PASSWORD,
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        SqlState::INVALID_CATALOG_NAME,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+    ];
+    match error.code() {
+        Some(code) if refused.contains(code) => RepoErrorKind::Denied,
+        Some(_) => RepoErrorKind::Unavailable,
+        // Without a code the driver has only its own fixed words: for a password that is missing or of the wrong
+        // method, and for settings that contradict each other.
+        None if error.to_string().starts_with("authentication error") => RepoErrorKind::Denied,
+        None if error.to_string().starts_with("invalid configuration") => RepoErrorKind::Config,
+        None => RepoErrorKind::Unavailable,
+    }
+}
+
 const NO_TLS: &str = "this version has no TLS: a connection that the URL wants to be encrypted (`sslmode`) \
                       can't be opened";
 
-fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFailure {
+fn unavailable(error: impl Error + Send + Sync + 'static) -> ConnectFailure {
     ConnectFailure {
         kind: RepoErrorKind::Unavailable,
         source: error.into(),
@@ -92,9 +153,7 @@ fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> Connect
 
 /// What is wrong with a URL, without any piece of it: the driver's own text may quote a part of the password.
 fn redacted(error: &tokio_postgres::Error) -> String {
-    let detail = std::error::Error::source(error)
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let detail = error.source().map(ToString::to_string).unwrap_or_default();
     let option = detail
         .strip_prefix("invalid value for option `")
         .and_then(|rest| rest.strip_suffix('`'));
@@ -108,8 +167,6 @@ fn redacted(error: &tokio_postgres::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
     use super::*;
 
     fn reason(url: &str) -> String {

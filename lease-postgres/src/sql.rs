@@ -274,3 +274,40 @@ statement! {
     "COALESCE((SELECT string_agg(p, ', ') FROM unnest(string_to_array($1, ',')) p ",
         "WHERE NOT has_table_privilege(to_regclass('task_leases'), p)), '')",
 }
+
+#[cfg(test)]
+mod tests {
+    use diesel::debug_query;
+
+    use super::*;
+
+    /// One text per statement, so that a change of any shows in a review as what it is.
+    #[test]
+    fn the_texts_are_as_reviewed() {
+        let mut texts = String::new();
+        macro_rules! add {
+            ($($name:ident)*) => {$(
+                texts += concat!("-- ", stringify!($name), "\n");
+                texts += $name::TEXT;
+                texts += ";\n";
+            )*};
+        }
+        add!(Acquire Renew Why Release ReleaseOrDelete List Get Evict EvictNow Pause Resume Purgeable Purge Probe);
+        assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");
+    }
+
+    #[test]
+    fn a_value_used_twice_is_bound_twice() {
+        let values = [Value::Text("job"), Value::Text("pod/1"), Value::Int(7)];
+        let text = debug_query::<Pg, _>(&bound(Renew, &values)).to_string();
+        assert!(text.contains("t.expires_at, clock_timestamp() + $1 *"), "{text}");
+        assert!(text.ends_with(r#"-- binds: [7, "job", "pod/1", "pod/1"]"#), "{text}");
+        assert!(bound(Renew, &values).is_safe_to_cache_prepared(&Pg).unwrap());
+    }
+
+    #[test]
+    fn a_missing_value_is_an_error() {
+        let mut builder = diesel::pg::PgQueryBuilder::default();
+        assert!(bound(Renew, &[]).to_sql(&mut builder, &Pg).is_err());
+    }
+}

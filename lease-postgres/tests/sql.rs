@@ -1,5 +1,7 @@
 //! What depends on the driver and the server: error kinds, lost connections, isolation levels, costs. No fakes.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 mod support;
 
 #[path = "sql/bad_input.rs"]

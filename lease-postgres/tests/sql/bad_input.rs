@@ -21,8 +21,14 @@ async fn refused(url: &str) -> RepoError {
 
 /// The server's URL with other credentials.
 fn url_as(user: &str, database: &str) -> String {
-    let server = server_url();
-    let host = server.split_once('@').unwrap().1.split_once('/').unwrap().0.to_owned();
+    let host = server_url()
+        .split_once('@')
+        .unwrap()
+        .1
+        .split_once('/')
+        .unwrap()
+        .0
+        .to_owned();
     format!("postgres://{user}:{SECRET}@{host}/{database}")
 }
 
@@ -33,14 +39,14 @@ async fn role(database: &Database, grants: &str) -> String {
         "CREATE ROLE {role} LOGIN PASSWORD '{SECRET}'; {}",
         grants.replace("ROLE", role)
     );
-    database.sql().await.batch_execute(&statements).await.unwrap();
+    database.run(&statements);
     url_as(role, &database.name)
 }
 
 async fn drop_role(database: &Database) {
     let role = &database.name;
     let statement = format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}");
-    database.sql().await.batch_execute(&statement).await.unwrap();
+    database.run(&statement);
 }
 
 #[tokio::test]
@@ -78,12 +84,7 @@ async fn wrong_password_role_or_database_is_denied() {
     let (database, repo) = Database::migrated().await;
     let url = role(&database, "").await;
     assert!(PostgresRepo::connect(&url).await.is_ok());
-    database
-        .sql()
-        .await
-        .batch_execute(&format!("ALTER ROLE {} PASSWORD 'another'", database.name))
-        .await
-        .unwrap();
+    database.run(&format!("ALTER ROLE {} PASSWORD 'another'", database.name));
     assert_eq!(refused(&url).await.kind(), RepoErrorKind::Denied);
     assert_eq!(
         refused(&url_as("nobody_of_that_name", "postgres")).await.kind(),
@@ -122,7 +123,7 @@ async fn missing_grants_are_named_and_then_it_works() {
         assert!(why.contains("lacks INSERT, UPDATE"), "{why}");
     }
     let grant = format!("GRANT INSERT, UPDATE ON task_leases TO {}", database.name);
-    database.sql().await.batch_execute(&grant).await.unwrap();
+    database.run(&grant);
     assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
     repo.renew(&claim).await.unwrap();
     repo.release(&claim).await.unwrap();
@@ -153,7 +154,7 @@ async fn a_schema_out_of_reach_is_denied_and_not_a_missing_table() {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn a_table_created_late_is_found() {
-    let database = Database::empty().await;
+    let database = Database::empty();
     let repo = database.repo().await;
     let claim = claim("job");
     for error in [
@@ -177,4 +178,23 @@ async fn a_table_created_late_is_found() {
         .await
         .unwrap();
     assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
+
+    // Statements that a connection has prepared survive a table that is made anew.
+    database.run("DROP TABLE task_leases");
+    assert_eq!(
+        repo.renew(&claim).await.unwrap_err().kind(),
+        RepoErrorKind::SchemaMissing
+    );
+    repo.migrate().await.unwrap();
+    assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
+    assert!(repo.renew(&claim).await.is_ok());
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_migration_on_a_read_only_server_says_so() {
+    let database = Database::empty();
+    database.set("default_transaction_read_only = on");
+    let error = database.repo().await.migrate().await.unwrap_err();
+    assert_eq!(error.kind(), RepoErrorKind::ReadOnly, "{}", chain(&error));
 }

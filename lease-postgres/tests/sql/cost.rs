@@ -9,15 +9,15 @@ use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{Acquire, Release, Renew, Repo};
 use lease_postgres::PostgresRepo;
+use lease_testkit::servers::Postgres;
 use tokio_postgres::Client;
 
-use crate::support::server::Server;
-use crate::support::{claim, sql};
+use crate::support::{claim, private_server, sql};
 
-async fn counted(server: &Server) -> (PostgresRepo, Client) {
-    let repo = PostgresRepo::connect(&server.url).await.unwrap();
+async fn counted(server: &Postgres) -> (PostgresRepo, Client) {
+    let repo = PostgresRepo::connect(server.url()).await.unwrap();
     repo.migrate().await.unwrap();
-    let sql = sql(&server.url).await;
+    let sql = sql(server.url()).await;
     sql.batch_execute("CREATE EXTENSION pg_stat_statements").await.unwrap();
     (repo, sql)
 }
@@ -46,7 +46,7 @@ async fn next_xid(sql: &Client) -> i64 {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn each_operation_is_one_statement_and_a_loser_writes_nothing() {
-    let server = Server::start();
+    let server = private_server();
     let (repo, sql) = counted(&server).await;
     let (held, other) = (claim("job"), claim("job"));
     statements(&sql).await;
@@ -80,7 +80,7 @@ async fn each_operation_is_one_statement_and_a_loser_writes_nothing() {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn renewals_are_heap_only() {
-    let server = Server::start();
+    let server = private_server();
     let (repo, sql) = counted(&server).await;
     let held = claim("job");
     repo.acquire(&held).await.unwrap();
@@ -120,10 +120,10 @@ async fn statements_are_prepared_once_per_connection() {
         uses: i64,
     }
 
-    let server = Server::start();
+    let server = private_server();
     let (repo, _) = counted(&server).await;
     drop(repo);
-    let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(&server.url);
+    let manager = AsyncDieselConnectionManager::<AsyncPgConnection>::new(server.url());
     let pool = Pool::builder(manager).max_size(1).build().unwrap();
     let repo = PostgresRepo::new(pool.clone()).unwrap();
     for _ in 0..10 {

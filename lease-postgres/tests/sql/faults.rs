@@ -10,8 +10,7 @@ use lease_postgres::PostgresRepo;
 use tokio::time::timeout;
 
 use crate::support::proxy::Proxy;
-use crate::support::server::Server;
-use crate::support::{Database, chain, claim};
+use crate::support::{Database, chain, claim, private_server};
 
 const S: Duration = Duration::from_secs(1);
 
@@ -35,7 +34,8 @@ async fn a_granted_acquire_whose_reply_is_lost_is_undone() {
     assert_eq!(repo.release(&lost).await.unwrap(), Release::Released);
 
     let lease = Lease::new(repo);
-    lease.try_acquire("warm", 60 * S).await.unwrap();
+    // Kept, so that the reply to lose is not that of its release.
+    let _guard = lease.try_acquire("warms the pool", 60 * S).await.unwrap();
     proxy.lose_next_reply();
     assert!(lease.try_acquire("job", 60 * S).await.is_err());
     let free = async { while !matches!(other.acquire(&claim("job")).await.unwrap(), Acquire::Granted(_)) {} };
@@ -107,61 +107,114 @@ impl<F: Future> Future for DroppedAfter<'_, F> {
     }
 }
 
-/// C26, on what a pool sees after a failover: its connections end, and the new ones are read-only for a while.
+/// C26.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn a_server_that_turns_read_only_and_back_needs_no_restart() {
-    let (database, repo) = Database::migrated().await;
+    let server = private_server();
+    let repo = PostgresRepo::connect(server.url()).await.unwrap();
+    repo.migrate().await.unwrap();
     let held = claim("job");
     repo.acquire(&held).await.unwrap();
-    let sql = database.sql().await;
-    database.set("default_transaction_read_only = on").await;
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    sql.batch_execute(end).await.unwrap();
-    let read_only = async {
-        loop {
-            match repo.renew(&held).await {
-                // The connection that ended may be noticed only now.
-                Err(error) if error.kind() == RepoErrorKind::Unavailable => {}
-                Err(error) => break error,
-                Ok(answer) => panic!("{answer:?} on a read-only server"),
-            }
-        }
-    };
-    let error = timeout(5 * S, read_only).await.unwrap();
-    assert_eq!(error.kind(), RepoErrorKind::ReadOnly, "{}", chain(&error));
-    assert!(!error.may_have_executed());
+    let connection = server.sql(POOLED).unwrap();
+    server.set("default_transaction_read_only", "on").unwrap();
     for error in [
         repo.acquire(&claim("job")).await.unwrap_err(),
+        repo.acquire(&held).await.unwrap_err(),
+        repo.renew(&held).await.unwrap_err(),
         repo.release(&held).await.unwrap_err(),
+        repo.acquire(&claim("new")).await.unwrap_err(),
     ] {
         assert_eq!(error.kind(), RepoErrorKind::ReadOnly, "{}", chain(&error));
+        assert!(!error.may_have_executed());
+        assert_ne!(
+            server.sql(POOLED).unwrap(),
+            connection,
+            "the connection lost its place in the pool"
+        );
     }
     repo.migrate().await.expect("it only looks when nothing is missing");
-    let back = format!(
-        "SET default_transaction_read_only = off; ALTER DATABASE {} RESET default_transaction_read_only",
-        database.name
-    );
-    sql.batch_execute(&back).await.unwrap();
+    server.reset("default_transaction_read_only").unwrap();
     assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+}
+
+/// The sessions of our pools, by process id.
+const POOLED: &str = "SELECT pid FROM pg_stat_activity WHERE application_name = 'lease'";
+
+/// C52. The session is frozen with the acquire on its way in; the undo, on another, finds nothing to undo yet.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn an_acquire_executed_long_after_its_client_gave_up_is_undone() {
+    let server = private_server();
+    let repo = PostgresRepo::connect(server.url()).await.unwrap();
+    repo.migrate().await.unwrap();
+    let freeze = || {
+        let pids = server.sql(POOLED).unwrap().into_iter();
+        let pids: Vec<i32> = pids.map(|pid| pid.parse().unwrap()).collect();
+        assert!(!pids.is_empty(), "the pool is warm");
+        pids.iter().for_each(|pid| server.pause_backend(*pid).unwrap());
+        pids
+    };
+    let resume = |pids: Vec<i32>| pids.iter().for_each(|pid| server.resume_backend(*pid).unwrap());
+    let released = "SELECT released_at IS NOT NULL FROM task_leases WHERE name = 'job'";
+
+    let lease = Lease::new(repo.clone());
+    let _guard = lease.try_acquire("warms the keeper's pool", 60 * S).await.unwrap();
+    let pids = freeze();
+    assert!(lease.try_acquire("job", 60 * S).await.is_err());
+    assert!(server.sql(released).unwrap().is_empty(), "it was not executed yet");
+    resume(pids);
+    let undone = async {
+        while server.sql(released).unwrap() != ["t"] {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(2 * S, undone)
+        .await
+        .expect("the keeper undoes it when it comes");
+    assert!(matches!(
+        repo.acquire(&claim("job")).await.unwrap(),
+        Acquire::Granted(_)
+    ));
+
+    // The client was killed, so nobody undoes: the row is free at its expiry, and not later.
+    let mut ghost = claim("ghost");
+    (ghost.ttl, ghost.limit) = (S, S / 4);
+    let killed = repo.clone();
+    killed.acquire(&claim("warms the pool, too")).await.unwrap();
+    let pids = freeze();
+    killed.acquire(&ghost).await.unwrap_err();
+    drop(killed);
+    resume(pids);
+    let free_again = async {
+        while server
+            .sql("SELECT 1 FROM task_leases WHERE name = 'ghost'")
+            .unwrap()
+            .is_empty()
+        {
+            tokio::task::yield_now().await;
+        }
+        while !matches!(repo.acquire(&claim("ghost")).await.unwrap(), Acquire::Granted(_)) {}
+    };
+    timeout(10 * S, free_again).await.expect("it came, and it ended");
 }
 
 /// C24: the server is stopped, and started again.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn a_server_that_was_away_is_used_again() {
-    let server = Server::start();
-    let repo = PostgresRepo::connect(&server.url).await.unwrap();
+    let server = private_server();
+    let repo = PostgresRepo::connect(server.url()).await.unwrap();
     repo.migrate().await.unwrap();
     let mut held = claim("job");
     held.ttl = 600 * S;
     repo.acquire(&held).await.unwrap();
-    server.down();
+    server.stop().unwrap();
     for _ in 0..5 {
         let error = repo.renew(&held).await.unwrap_err();
         assert_eq!(error.kind(), RepoErrorKind::Unavailable, "{}", chain(&error));
     }
-    server.up();
+    server.start().unwrap();
     assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
 }
 
@@ -169,14 +222,14 @@ async fn a_server_that_was_away_is_used_again() {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn a_frozen_server_times_out_and_is_used_again() {
-    let server = Server::start();
-    let repo = PostgresRepo::connect(&server.url).await.unwrap();
+    let server = private_server();
+    let repo = PostgresRepo::connect(server.url()).await.unwrap();
     repo.migrate().await.unwrap();
     let mut held = claim("job");
     held.ttl = 600 * S;
     repo.acquire(&held).await.unwrap();
     held.limit = Duration::from_millis(300);
-    server.signal("STOP");
+    server.pause().unwrap();
     let mut late = claim("late");
     late.limit = held.limit;
     for _ in 0..3 {
@@ -185,7 +238,7 @@ async fn a_frozen_server_times_out_and_is_used_again() {
         assert!(matches!(error.kind(), RepoErrorKind::Timeout), "{}", chain(&error));
         timeout(5 * S, repo.acquire(&late)).await.unwrap().unwrap_err();
     }
-    server.signal("CONT");
+    server.resume().unwrap();
     held.limit = 5 * S;
     assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
     // The acquires without an answer may have been executed since; the repeated undo frees the name.

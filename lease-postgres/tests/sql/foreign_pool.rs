@@ -6,7 +6,7 @@ use std::time::Duration;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
-use lease_core::{Acquire, Inspect, Release, Renew, Repo, RepoErrorKind};
+use lease_core::{Acquire, Held, Inspect, Lease, Outcome, Release, Renew, Repo, RepoErrorKind, Stop};
 use lease_postgres::PostgresRepo;
 
 use crate::support::{Database, block_on, chain, claim};
@@ -33,7 +33,7 @@ async fn settings(pool: &Pool<AsyncPgConnection>) -> Vec<Text> {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn everything_works_and_session_settings_are_left_as_found() {
-    let database = Database::empty().await;
+    let database = Database::empty();
     let pool = pool(&database, 1);
     let before = settings(&pool).await;
     let repo = PostgresRepo::new(pool.clone()).unwrap();
@@ -184,4 +184,38 @@ async fn a_statement_without_an_answer_costs_its_connection() {
     }
     let mut connection = pool.get().await.unwrap();
     connection.batch_execute("SELECT 1").await.unwrap();
+}
+
+/// C9. Real waits: the work keeps the application's only connection for twice the ttl.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn work_that_keeps_the_only_connection_is_told_in_time_and_with_connect_keeps_its_lease() {
+    let (database, own) = Database::migrated().await;
+    let ttl = Duration::from_secs(2);
+    let work = |lease: Lease, pool: Pool<AsyncPgConnection>, name: &'static str| async move {
+        let ran = lease.run(name, ttl, async move |_held: Held| {
+            let mut connection = pool.get().await.unwrap();
+            connection.batch_execute("SELECT pg_sleep(4)").await.unwrap();
+        });
+        ran.await.unwrap()
+    };
+    let (kept, lost) = (pool(&database, 1), pool(&database, 1));
+    let on_its_pool = PostgresRepo::new(lost.clone()).unwrap();
+    let (kept, lost) = futures_util::future::join(
+        work(Lease::new(own), kept, "by connect"),
+        work(Lease::new(on_its_pool), lost, "on the pool"),
+    )
+    .await;
+    assert!(matches!(&kept, Outcome::Ran(ran) if ran.stop.is_none()), "{kept:?}");
+    let Outcome::Dropped {
+        stop: Stop::Overdue { last_error },
+        ..
+    } = &lost
+    else {
+        panic!("{lost:?}")
+    };
+    assert_eq!(
+        last_error.as_ref().map(|error| error.kind()),
+        Some(RepoErrorKind::Timeout)
+    );
 }

@@ -13,9 +13,7 @@ const LEVELS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 
 async fn at_level(level: &str) -> (Database, PostgresRepo) {
     let (database, _) = Database::migrated().await;
-    database
-        .set(&format!("default_transaction_isolation = '{level}'"))
-        .await;
+    database.set(&format!("default_transaction_isolation = '{level}'"));
     let shown = database
         .sql()
         .await

@@ -18,7 +18,7 @@ async fn operations_touch_no_other_row() {
     let (a, b) = (claim("a"), claim("b"));
     repo.acquire(&a).await.unwrap();
     repo.acquire(&b).await.unwrap();
-    database.age(60 * S).await;
+    database.age(60 * S);
     let before = database.row(&b.name).await;
     assert_eq!(repo.renew(&a).await.unwrap(), Renew::Lost(Loss::Expired));
     assert!(matches!(repo.acquire(&a).await.unwrap(), Acquire::Granted(_)));
@@ -34,7 +34,7 @@ async fn a_late_release_leaves_the_successor_alone() {
     let (database, repo) = Database::migrated().await;
     let (a, b, c) = (claim("job"), claim("job"), claim("job"));
     repo.acquire(&a).await.unwrap();
-    database.age(60 * S).await;
+    database.age(60 * S);
     assert!(matches!(repo.acquire(&b).await.unwrap(), Acquire::Granted(_)));
     let before = database.row(&b.name).await;
     assert_eq!(repo.release(&a).await.unwrap(), Release::NotHeld);
@@ -49,7 +49,7 @@ async fn a_retried_acquire_keeps_token_and_start_and_extends() {
     let (database, repo) = Database::migrated().await;
     let claim = claim("job");
     let first = repo.acquire(&claim).await.unwrap();
-    database.age(10 * S).await;
+    database.age(10 * S);
     let before = repo.get(&claim.name).await.unwrap().unwrap();
     assert_eq!(repo.acquire(&claim).await.unwrap(), first);
     let after = repo.get(&claim.name).await.unwrap().unwrap();
@@ -160,7 +160,7 @@ async fn a_locked_row_is_busy_without_a_wait() {
         Renew::Renewed,
         "a fence does not block its own holder"
     );
-    database.age(60 * S).await;
+    database.age(60 * S);
     assert_eq!(
         repo.acquire(&claim("job")).await.unwrap(),
         Acquire::Busy(None),
@@ -235,7 +235,7 @@ async fn infinite_times_and_absurd_durations_are_no_errors() {
     let (database, repo) = Database::migrated().await;
     repo.acquire(&claim("job")).await.unwrap();
     let by_hand = "UPDATE task_leases SET expires_at = 'infinity'";
-    database.sql().await.batch_execute(by_hand).await.unwrap();
+    database.run(by_hand);
     assert!(matches!(
         repo.acquire(&claim("job")).await.unwrap(),
         Acquire::Busy(Some(_))

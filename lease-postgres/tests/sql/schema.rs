@@ -16,8 +16,8 @@ const GO_TABLE: &str = "CREATE TABLE task_leases (name varchar(128) PRIMARY KEY,
      INSERT INTO task_leases VALUES ('job', 'pod-1', now(), now() + interval '1 hour')";
 
 async fn table(ddl: &str) -> Database {
-    let database = Database::empty().await;
-    database.sql().await.batch_execute(ddl).await.unwrap();
+    let database = Database::empty();
+    database.run(ddl);
     database
 }
 
@@ -25,7 +25,7 @@ async fn table(ddl: &str) -> Database {
 async fn complaint(change: &str) -> String {
     let (database, repo) = Database::migrated().await;
     repo.check_schema().await.unwrap();
-    database.sql().await.batch_execute(change).await.unwrap();
+    database.run(change);
     let error = repo.check_schema().await.expect_err(change);
     assert_eq!(error.kind(), RepoErrorKind::SchemaMismatch, "{}", chain(&error));
     error.source().unwrap().to_string()
@@ -72,14 +72,14 @@ async fn a_table_of_the_go_package_is_completed_and_shared() {
 
     assert!(matches!(repo.acquire(&claim("job")).await.unwrap(), Acquire::Busy(Some(who)) if who.holder == "pod-1"));
     let old_token = repo.get(&name("job")).await.unwrap().unwrap().token;
-    database.age(Duration::from_secs(3_600)).await;
+    database.age(Duration::from_secs(3_600));
     let taken = repo.acquire(&claim("job")).await.unwrap();
     assert!(matches!(taken, Acquire::Granted(token) if token.get() > old_token && old_token > 1 << 50));
 
     // A pod of the Go package still works beside it: our columns have defaults.
     let go = "INSERT INTO task_leases (name, holder, acquired_at, expires_at) \
               VALUES ('go', 'pod-2', now(), now() + interval '90 s') ON CONFLICT (name) DO UPDATE SET holder = EXCLUDED.holder";
-    database.sql().await.batch_execute(go).await.unwrap();
+    database.run(go);
     assert!(matches!(
         repo.acquire(&claim("go")).await.unwrap(),
         Acquire::Busy(Some(_))
@@ -102,7 +102,7 @@ async fn a_table_without_a_unique_key_is_refused() {
     );
     let (database, repo) = Database::migrated().await;
     let wider = "ALTER TABLE task_leases DROP CONSTRAINT task_leases_pkey, ADD PRIMARY KEY (name, holder)";
-    database.sql().await.batch_execute(wider).await.unwrap();
+    database.run(wider);
     let error = repo.acquire(&claim("job")).await.unwrap_err();
     assert_eq!(
         error.kind(),
@@ -170,7 +170,7 @@ async fn whatever_is_wrong_is_named_in_one_message() {
 async fn what_costs_only_speed_is_no_error() {
     let (database, repo) = Database::migrated().await;
     let index = "CREATE INDEX slow ON task_leases (expires_at); ALTER TABLE task_leases RESET (fillfactor)";
-    database.sql().await.batch_execute(index).await.unwrap();
+    database.run(index);
     repo.check_schema().await.unwrap();
     repo.migrate().await.unwrap();
 }
@@ -178,7 +178,7 @@ async fn what_costs_only_speed_is_no_error() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn ten_pods_migrate_an_empty_database_at_once() {
-    let database = Database::empty().await;
+    let database = Database::empty();
     let pods = join_all((0..10).map(|_| database.repo())).await;
     for migrated in join_all(pods.iter().map(|pod| pod.migrate())).await {
         migrated.unwrap();
@@ -197,12 +197,7 @@ async fn ten_pods_migrate_while_leases_are_renewed_and_a_transaction_holds_the_t
     let (database, repo) = Database::migrated().await;
     let mut renewers: Vec<JoinHandle<u32>> = Vec::new();
     let mut reader = database.sql().await;
-    database
-        .sql()
-        .await
-        .batch_execute("ALTER TABLE task_leases DROP note")
-        .await
-        .unwrap();
+    database.run("ALTER TABLE task_leases DROP note");
     // An acquire would clear the note, so the rows of this half-made table are put there by hand.
     let claims: Vec<_> = (0..5).map(|at| claim(&format!("job {at}"))).collect();
     for claim in &claims {

@@ -42,7 +42,7 @@ async fn pods_in_different_zones_exclude_each_other_for_the_ttl() {
             panic!("it is held")
         };
         assert!(who.expires_in <= first.ttl && who.expires_in > first.ttl / 2, "{who:?}");
-        database.age(first.ttl).await;
+        database.age(first.ttl);
         assert!(matches!(two.acquire(&second).await.unwrap(), Acquire::Granted(_)));
         assert_eq!(two.release(&second).await.unwrap(), Release::Released);
     }
@@ -54,7 +54,7 @@ async fn pods_in_different_zones_exclude_each_other_for_the_ttl() {
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn daylight_saving_moves_nothing() {
     let (database, utc) = Database::migrated().await;
-    database.set("timezone = 'Europe/Prague'").await;
+    database.set("timezone = 'Europe/Prague'");
     let prague = in_zone(&database, "Europe/Prague");
     let sql = database.sql().await;
     // 02:30 local in the gap of 2026-03-29, and both times that are 02:30 local in the fold of 2026-10-25.

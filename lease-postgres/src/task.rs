@@ -1,0 +1,127 @@
+//! One task on one connection: to its end or its limit, again after a conflict, explained when it failed.
+
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use diesel_async::AsyncPgConnection;
+use lease_core::{RepoError, RepoErrorKind};
+use tokio::time::timeout;
+
+use crate::error::{Failure, Subject, Verdict, explain, text};
+use crate::pool::Door;
+
+/// How often a statement is tried in all that the server refused for no reason we know.
+const UNEXPLAINED_TRIES: u32 = 3;
+/// The longest pause between two tries.
+const MAX_PAUSE: Duration = Duration::from_millis(50);
+
+/// Something to do on one connection.
+pub(crate) trait Task: Send + 'static {
+    type Answer: Send + 'static;
+
+    /// What errors say it was.
+    fn subject(&self) -> Subject;
+
+    /// Does it once. It is called again after a conflict.
+    fn attempt(
+        &mut self,
+        connection: &mut AsyncPgConnection,
+    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+}
+
+/// Runs a task to its end or its limit.
+pub(crate) async fn within<T: Task>(
+    limit: Duration,
+    task: T,
+    door: Door,
+    progress: &Progress,
+) -> Result<T::Answer, RepoError> {
+    let subject = task.subject();
+    timeout(limit, run(task, door, &subject, progress))
+        .await
+        .unwrap_or_else(|_| Err(progress.out_of_time(&subject, limit)))
+}
+
+async fn run<T: Task>(mut task: T, door: Door, subject: &Subject, progress: &Progress) -> Result<T::Answer, RepoError> {
+    let mut connection = door.enter(subject).await?;
+    let mut tries = 0;
+    loop {
+        progress.set(Phase::Sent);
+        let error = match task.attempt(&mut connection).await {
+            Ok(answer) => {
+                connection.ended_in_order();
+                return Ok(answer);
+            }
+            Err(Failure::Decided(error)) => return Err(error),
+            Err(Failure::Driver(error)) => error,
+        };
+        tries += 1;
+        match explain(&mut connection, subject, error).await {
+            Verdict::Conflict(error) => progress.set(Phase::Refused(error)),
+            Verdict::Unexplained(error) if tries < UNEXPLAINED_TRIES => progress.set(Phase::Refused(error)),
+            Verdict::Unexplained(error) => {
+                connection.ended_in_order();
+                return Err(error);
+            }
+            Verdict::Final(error) => {
+                // The server answered, so the session is sound. A read-only one is of no use, though.
+                if !error.may_have_executed() && error.kind() != RepoErrorKind::ReadOnly {
+                    connection.ended_in_order();
+                }
+                return Err(error);
+            }
+        }
+        if tries > 1 {
+            pause(Duration::from_millis(1 << tries.min(6)).min(MAX_PAUSE)).await;
+        }
+    }
+}
+
+/// Waits between half of `longest` and all of it, at random so that those who met don't meet again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pause between two tries inside one operation, whose limit bounds it; no lease's time hangs on it"
+)]
+pub(crate) async fn pause(longest: Duration) {
+    let random = u32::try_from(RandomState::new().hash_one(()) % 500).unwrap_or(0);
+    tokio::time::sleep(longest * (500 + random) / 1_000).await;
+}
+
+/// How far a task got, for the error when its limit runs out.
+#[derive(Default)]
+pub(crate) struct Progress(Mutex<Phase>);
+
+#[derive(Default)]
+enum Phase {
+    /// Waiting for a connection.
+    #[default]
+    Waiting,
+    /// A statement is under way.
+    Sent,
+    /// The server refused the statement, and it is about to be tried again.
+    Refused(RepoError),
+}
+
+impl Progress {
+    fn set(&self, phase: Phase) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+
+    pub(crate) fn was_sent(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), Phase::Sent)
+    }
+
+    pub(crate) fn out_of_time(&self, subject: &Subject, limit: Duration) -> RepoError {
+        let late = |what: &str| {
+            let reason = format!("{what} within {limit:?}");
+            subject.error(RepoErrorKind::Timeout).with_source(text(reason))
+        };
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Phase::Waiting => late("no connection was to be had").never_executed(),
+            Phase::Sent => late("the server did not answer"),
+            Phase::Refused(error) => error.clone(),
+        }
+    }
+}
