@@ -1,4 +1,38 @@
 //! Run a job on exactly one pod at a time: leases with fencing tokens, over any store that implements [`Repo`].
+//!
+//! **Not promised:** a process that is paused between its check and its write writes when it goes on, whatever the lease
+//! says. For that there is the fencing token: [`Held::token`]. Exclusion rests on a database that commits durably, has
+//! one primary, and whose clock stays within [`Options::drift`] of the pods' clock rates.
+//!
+//! ```
+//! use std::time::Duration;
+//! use lease_core::{Lease, MemoryRepo, Outcome};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A service uses a backend such as `lease_postgres::PostgresRepo`; `MemoryRepo` is for tests.
+//! let lease = Lease::new(MemoryRepo::new());
+//! let nightly = lease.job("nightly-report", Duration::from_secs(90))?;
+//! match nightly.run(async |held| format!("written under token {}", held.token())).await {
+//!     Outcome::Ran(ran) => assert!(ran.value.starts_with("written")),
+//!     Outcome::Dropped { stop, .. } => eprintln!("had to stop: {stop}"),
+//!     Outcome::Skipped(skip) => eprintln!("not here, not now: {skip}"),
+//!     other => eprintln!("{other:?}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Lease`] is the front door; [`Job`] a name with options, checked once; [`Guard`] a lease that is held; [`Held`] what
+//!   the work knows of it.
+//! - [`Repo`] is what a backend implements, as numbered laws; [`Inspect`] what an operator uses.
+//! - [`tenure`] is the state machine that decides everything, without a clock or a runtime.
+//!
+//! # Features
+//! - `tokio` (default): the keeper and [`Lease`]. Without it there are the contract, the values, the state machine and
+//!   [`MemoryRepo`], and no async runtime.
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod clock;
 #[cfg(feature = "tokio")]

@@ -262,6 +262,7 @@ async fn c33_a_guard_dropped_on_a_plain_thread_frees_the_row() {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::async_yields_async, reason = "the spawned task is what f leaves behind")]
 async fn what_f_spawned_is_told_when_f_has_ended() {
     let world = World::new();
     let lease = world.pod("a");

@@ -1,4 +1,5 @@
 #![doc = include_str!("docs.md")]
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod error;
 mod inspect;
@@ -10,6 +11,11 @@ mod sql;
 mod table;
 mod task;
 mod value;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
 
 pub use lease_core;
 pub use repo::PostgresRepo;

@@ -55,6 +55,8 @@
 //! - [`ManualClock`], [`RunningClock`]: time that a test moves.
 //! - [`Overlap`], [`SpanLog`]: notice two at once, among tasks and among processes.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 #[doc(hidden)]
 pub mod cases;
 mod clocks;

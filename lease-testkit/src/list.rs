@@ -183,6 +183,12 @@ macro_rules! table {
     };
 }
 
+macro_rules! page {
+    ([] $group:ident $($name:ident: $law:literal, $bug:literal, $says:literal;)*) => {
+        concat!("\n# ", stringify!($group), "\n", $("- `", stringify!($name), "` (", $law, "): ", $says, "\n"),*)
+    };
+}
+
 macro_rules! runners {
     ([$harness:ident] $group:ident $($name:ident: $law:literal, $bug:literal, $says:literal;)*) => {
         vec![$(Runner {
@@ -209,6 +215,13 @@ macro_rules! all_groups {
 const GROUPS: [&[Case]; 7] = all_groups!([table], []);
 
 /// Every case of every group, in the order of the list.
+#[doc = __cases!(basic => [page], [])]
+#[doc = __cases!(renewal => [page], [])]
+#[doc = __cases!(release => [page], [])]
+#[doc = __cases!(fencing => [page], [])]
+#[doc = __cases!(contention => [page], [])]
+#[doc = __cases!(names => [page], [])]
+#[doc = __cases!(inspect => [page], [])]
 pub const CASES: &[Case] = &flat(GROUPS);
 
 const COUNT: usize = {

@@ -22,6 +22,7 @@ mod blocking;
 mod container;
 mod database;
 mod error;
+mod image;
 mod instance;
 mod local;
 mod ports;

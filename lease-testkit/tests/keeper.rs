@@ -212,6 +212,27 @@ async fn c24_an_outage_costs_the_ticks_it_lasts_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn c26_a_server_that_turns_read_only_and_back_costs_the_ticks_it_lasts() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let outcome = lease.run("job", TTL, async |held| {
+        faults.on(Operation::Renew, Fault::Fails(RepoErrorKind::ReadOnly));
+        world.sleep(secs(8)).await;
+        faults.heal();
+        world.sleep(TTL).await;
+        held.stop().is_none()
+    });
+    assert_eq!(outcome.await.unwrap().into_value(), Some(true), "it came back in time");
+    faults.on(Operation::Acquire, Fault::Fails(RepoErrorKind::ReadOnly));
+    let Outcome::Skipped(Skip::Store(error)) = lease.run("job", TTL, async |_| ()).await.unwrap() else {
+        panic!("it takes no writes")
+    };
+    assert_eq!(error.kind(), RepoErrorKind::ReadOnly);
+    faults.heal();
+    assert!(matches!(lease.run("job", TTL, async |_| ()).await, Ok(Outcome::Ran(_))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn c27_a_grant_whose_reply_was_lost_is_free_again_within_a_second() {
     let world = World::new();
     let (lease, faults) = world.pod("a");

@@ -299,7 +299,7 @@ fn is_of(row: &Row, claim: &Claim) -> bool {
 fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(2_000)
+        ..ProptestConfig::with_cases(1_000)
     }
 }
 

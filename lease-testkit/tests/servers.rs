@@ -1,5 +1,6 @@
 //! The test servers themselves: what a test may do to one, and that none outlives the process that started it.
 #![cfg(feature = "servers")]
+#![expect(clippy::unwrap_used, reason = "these are tests, and so are their helpers")]
 
 use std::env;
 use std::io::{BufRead, BufReader};

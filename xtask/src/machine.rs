@@ -21,9 +21,7 @@ const POSTGRES: &str = "/usr/lib/postgresql";
 /// What was found.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    /// A server that the user named: nothing else is then needed for one.
-    pub(crate) named_server: bool,
-    /// A Docker engine that answers.
+    /// A Docker engine that answers, and its client.
     pub(crate) docker: bool,
     /// `debootstrap`, which builds images from Debian packages.
     pub(crate) debootstrap: Option<PathBuf>,
@@ -39,8 +37,7 @@ impl Machine {
     /// Looks around; changes nothing.
     pub(crate) fn look() -> Self {
         Self {
-            named_server: env::var_os("LEASE_TEST_POSTGRES_URL").is_some(),
-            docker: docker_answers(),
+            docker: run::which("docker").is_some() && docker_answers(),
             debootstrap: run::which("debootstrap"),
             postgres: postgres_programs(Path::new(POSTGRES)),
             ip: run::which("ip"),
@@ -49,12 +46,14 @@ impl Machine {
     }
 
     /// The Debian packages that the tests still need here.
+    ///
+    /// Server programs also where there is an engine: tests break both kinds of servers, each in its own way.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         let mut packages = Vec::new();
-        if !self.named_server && self.docker && self.debootstrap.is_none() {
+        if self.docker && self.debootstrap.is_none() {
             packages.push("debootstrap");
         }
-        if !self.named_server && !self.docker && self.postgres.is_none() {
+        if self.postgres.is_none() {
             packages.push("postgresql");
         }
         if self.ip.is_none() {
@@ -70,12 +69,11 @@ impl fmt::Display for Machine {
             path.as_ref()
                 .map_or("none".to_owned(), |path| path.display().to_string())
         };
-        let (named, docker) = (word(self.named_server), word(self.docker));
         let (debootstrap, postgres, ip) = (shown(&self.debootstrap), shown(&self.postgres), shown(&self.ip));
         write!(
             f,
-            "server named by LEASE_TEST_POSTGRES_URL: {named}; Docker engine: {docker}; debootstrap: {debootstrap}; \
-             PostgreSQL programs: {postgres}; ip: {ip}; root: {}",
+            "Docker: {}; debootstrap: {debootstrap}; PostgreSQL programs: {postgres}; ip: {ip}; root: {}",
+            word(self.docker),
             word(self.root)
         )
     }
@@ -164,7 +162,6 @@ mod tests {
 
     fn bare() -> Machine {
         Machine {
-            named_server: false,
             docker: false,
             debootstrap: None,
             postgres: None,
@@ -174,17 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn server_comes_from_one_place_only() {
-        let with = |change: fn(&mut Machine)| {
-            let mut machine = bare();
-            change(&mut machine);
-            machine.missing()
-        };
-        assert_eq!(with(|_| {}), ["postgresql", "iproute2"]);
-        assert_eq!(with(|machine| machine.docker = true), ["debootstrap", "iproute2"]);
-        assert_eq!(with(|machine| machine.named_server = true), ["iproute2"]);
-        let installed = |machine: &mut Machine| machine.postgres = Some("/bin".into());
-        assert_eq!(with(installed), ["iproute2"]);
+    fn what_is_missing_depends_on_the_engine() {
+        let mut machine = bare();
+        assert_eq!(machine.missing(), ["postgresql", "iproute2"]);
+        machine.docker = true;
+        assert_eq!(machine.missing(), ["debootstrap", "postgresql", "iproute2"]);
+        machine.debootstrap = Some("/bin/debootstrap".into());
+        machine.postgres = Some("/bin".into());
+        machine.ip = Some("/bin/ip".into());
+        assert_eq!(machine.missing(), [""; 0]);
     }
 
     #[test]

@@ -4,8 +4,11 @@
 //! `--json`. What the tools it calls have to say goes to standard error.
 
 mod check;
+mod demo;
 mod fix;
+mod images;
 mod machine;
+mod measure;
 mod mutants;
 mod report;
 mod run;
@@ -46,8 +49,19 @@ enum Verb {
     Fix,
     /// The house rules alone, in a second.
     Tidy,
+    /// Builds the images of test servers that are missing, from Debian's packages.
+    Images,
     /// Breaks the code on purpose, and fails if no test notices.
     Mutants(mutants::Args),
+    /// Shows three pods on a real PostgreSQL: one is killed, another takes over.
+    Demo(demo::Args),
+    /// Takes figures from a real server, and fails where one misses its aim.
+    #[command(subcommand)]
+    Measure(measure::What),
+    #[command(hide = true)]
+    DemoPod(demo::PodArgs),
+    #[command(hide = true)]
+    HerdPod(measure::HerdPodArgs),
 }
 
 impl Verb {
@@ -57,7 +71,12 @@ impl Verb {
             Self::Check(args) => check::run(args),
             Self::Fix => fix::run(),
             Self::Tidy => tidy::run(),
+            Self::Images => images::run(),
             Self::Mutants(args) => mutants::run(args),
+            Self::Demo(args) => demo::run(args),
+            Self::Measure(what) => measure::run(what),
+            Self::DemoPod(args) => demo::run_pod(args).map(|()| Report::default()),
+            Self::HerdPod(args) => measure::run_herd_pod(args).map(|()| Report::default()),
         }
     }
 }

@@ -96,6 +96,8 @@ fn rewritten(only: &[String]) -> anyhow::Result<Outcomes> {
     };
     let mut command = cargo(["mutants", "--no-shuffle", "--colors", "never", "--jobs", "2"]);
     command.args(["--package", "lease-core", "--test-package", "lease-core,lease-testkit"]);
+    // Most of the time goes into linking tests that nobody is going to debug.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     for file in &files {
         command.args(["--file", file]);
     }

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::bail;
 use lease_testkit::CASES;
+use lease_testkit::servers::{POSTGRES_URL, Postgres};
 use serde_json::json;
 
 use crate::machine::{self, Machine};
@@ -45,11 +46,11 @@ impl Engine {
     /// How the tests are told where its server is.
     fn variable(self) -> &'static str {
         match self {
-            Self::Postgres => "LEASE_TEST_POSTGRES_URL",
+            Self::Postgres => POSTGRES_URL,
         }
     }
 
-    fn server(self, machine: &Machine) -> anyhow::Result<Option<String>> {
+    fn server(self, machine: &Machine) -> anyhow::Result<Postgres> {
         match self {
             Self::Postgres => server::postgres(machine),
         }
@@ -69,6 +70,9 @@ const TESTS: [&str; 9] = [
     "--",
 ];
 
+/// How the names of tests begin that are about servers in containers.
+const CONTAINERS: &str = "a_container_";
+
 /// The examples in the docs are run apart, since one that is ignored is not even meant to compile.
 const DOCTESTS: [&str; 5] = ["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"];
 
@@ -83,21 +87,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
         args.engine.clone()
     };
     let mut tests = cargo(TESTS);
+    // They end with this function, and by themselves if we are killed.
+    let mut servers = Vec::new();
     for engine in &engines {
-        let Some(url) = engine.server(&machine)? else {
-            bail!(
-                "no server for {}: name one by {}, start a Docker engine, or use --install as root",
-                engine.package(),
-                engine.variable()
-            );
-        };
-        tests.env(engine.variable(), url);
+        let server = engine.server(&machine)?;
+        tests.env(engine.variable(), server.url());
+        servers.push(server);
+    }
+    tests.arg("--include-ignored");
+    if !machine.docker {
+        tests.args(["--skip", CONTAINERS]);
+        report.fact("left_out", "tests of containers, since there is no Docker engine");
     }
 
     let watch = Stopwatch::start();
     let programs = Programs::build(&TESTS[..TESTS.len() - 1])?;
     report.row([json!("build"), json!(null), json!(null), json!(null), watch.seconds()]);
-    let tally = streamed(&mut report, "tests", tests.arg("--include-ignored"), &programs)?;
+    let tally = streamed(&mut report, "tests", &mut tests, &programs)?;
     streamed(&mut report, "doctests", &mut cargo(DOCTESTS), &programs)?;
 
     for engine in engines {
@@ -123,7 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 }
 
 /// The machine, with what the tests need.
-fn prepared(install: bool) -> anyhow::Result<Machine> {
+pub(crate) fn prepared(install: bool) -> anyhow::Result<Machine> {
     let machine = Machine::look();
     note(&machine);
     if !machine.root {

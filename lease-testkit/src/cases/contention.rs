@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lease_core::{Acquire, Claim, Repo};
+use lease_core::{Acquire, Repo};
 use tokio::sync::Barrier;
-use tokio::task::{JoinHandle, yield_now};
+use tokio::task::{JoinSet, yield_now};
 
 use super::{Client, TTL, claim, claim_to, minutes};
 use crate::harness::pass;
@@ -56,18 +56,15 @@ pub async fn holder_keeps_its_lease_among_contenders<H: Harness>(store: &H) {
     let clients = clients(store, 8).await;
     let held = claim("holder");
     clients[0].wins(&held, "there is no row").await;
-    let contenders: Vec<JoinHandle<()>> = clients[1..]
-        .iter()
-        .map(|client| {
-            let client = Arc::clone(client);
-            tokio::spawn(async move {
-                for _ in 0..40 {
-                    client.is_busy(&claim("contender"), "its holder renews it").await;
-                    yield_now().await;
-                }
-            })
-        })
-        .collect();
+    let contenders = spawn(clients[1..].iter().map(|client| {
+        let client = Arc::clone(client);
+        async move {
+            for _ in 0..40 {
+                client.is_busy(&claim("contender"), "its holder renews it").await;
+                yield_now().await;
+            }
+        }
+    }));
     for _ in 0..40 {
         clients[0].keeps(&held, "it holds it, whoever else asks").await;
         yield_now().await;
@@ -83,27 +80,24 @@ pub async fn release_wins_over_a_renewal_in_flight<H: Harness>(store: &H) {
         clients[0].wins(&held, "the release of the round before stands").await;
         let (first, second) = (Arc::clone(&clients[round % 2]), Arc::clone(&clients[1 - round % 2]));
         let (release, renewal) = (held.clone(), held.clone());
-        let both = if round % 2 == 0 {
-            [
-                tokio::spawn(async move { first.frees(&release, "it holds it").await }),
-                tokio::spawn(async move { drop(second.renew(&renewal).await) }),
-            ]
+        let mut both = JoinSet::new();
+        if round % 2 == 0 {
+            both.spawn(async move { first.frees(&release, "it holds it").await });
+            both.spawn(async move { drop(second.renew(&renewal).await) });
         } else {
-            [
-                tokio::spawn(async move { drop(first.renew(&renewal).await) }),
-                tokio::spawn(async move { second.frees(&release, "it holds it").await }),
-            ]
-        };
-        join(both.into()).await;
+            both.spawn(async move { drop(first.renew(&renewal).await) });
+            both.spawn(async move { second.frees(&release, "it holds it").await });
+        }
+        join(both).await;
         pass(store, minutes(5)).await;
     }
 }
 
 pub async fn unrelated_names_do_not_wait_for_each_other<H: Harness>(store: &H) {
     let clients = clients(store, 8).await;
-    let tasks = clients.iter().enumerate().map(|(index, client)| {
+    let tasks = spawn(clients.iter().enumerate().map(|(index, client)| {
         let client = Arc::clone(client);
-        tokio::spawn(async move {
+        async move {
             for _ in 0..20 {
                 let held = claim_to(&format!("job-{index}"), "a");
                 client.wins(&held, "nobody else asks for this name").await;
@@ -111,9 +105,9 @@ pub async fn unrelated_names_do_not_wait_for_each_other<H: Harness>(store: &H) {
                 client.frees(&held, "nobody else asks for this name").await;
                 yield_now().await;
             }
-        })
-    });
-    join(tasks.collect()).await;
+        }
+    }));
+    join(tasks).await;
 }
 
 /// Clients around one lease until each had its turns. Each adds one to a counter in two steps, so an overlap loses one.
@@ -122,15 +116,15 @@ pub(super) async fn contest<H: Harness>(store: &H, overlap: Overlap, count: usiz
         overlap: overlap.clone(),
         ..Shared::default()
     });
-    let tasks = clients(store, count).await.into_iter().map(|client| {
+    let tasks = spawn(clients(store, count).await.into_iter().map(|client| {
         let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
+        async move {
             for _ in 0..turns {
                 take_turn(&client, &shared).await;
             }
-        })
-    });
-    join(tasks.collect()).await;
+        }
+    }));
+    join(tasks).await;
     let seen = overlap.finish().unwrap_or_else(|violation| panic!("{violation}"));
     let counter = shared.counter.load(Ordering::SeqCst);
     assert_eq!(
@@ -174,17 +168,14 @@ async fn take_turn<R: Repo>(client: &Client<R>, shared: &Shared) {
 /// All at once for one free lease: exactly one is granted, nobody is told of a failure, and the losers find it taken.
 async fn herd<R: Repo>(clients: &[Arc<Client<R>>], name: &str) {
     let start = Arc::new(Barrier::new(clients.len()));
-    let tries: Vec<JoinHandle<(Claim, Acquire)>> = clients
-        .iter()
-        .map(|client| {
-            let (client, start, claim) = (Arc::clone(client), Arc::clone(&start), claim_to(name, "one-of-many"));
-            tokio::spawn(async move {
-                start.wait().await;
-                let answer = client.acquire(&claim).await;
-                (claim, answer)
-            })
-        })
-        .collect();
+    let tries = spawn(clients.iter().map(|client| {
+        let (client, start, claim) = (Arc::clone(client), Arc::clone(&start), claim_to(name, "one-of-many"));
+        async move {
+            start.wait().await;
+            let answer = client.acquire(&claim).await;
+            (claim, answer)
+        }
+    }));
     let answers = join(tries).await;
     let winners: Vec<_> = answers
         .iter()
@@ -199,7 +190,7 @@ async fn herd<R: Repo>(clients: &[Arc<Client<R>>], name: &str) {
     clients[0].keeps(&winners[0].0, "it was granted").await;
 }
 
-async fn clients<H: Harness>(store: &H, count: usize) -> Vec<Arc<Client<H::Repo>>> {
+pub(super) async fn clients<H: Harness>(store: &H, count: usize) -> Vec<Arc<Client<H::Repo>>> {
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
         clients.push(Arc::new(Client(store.client().await)));
@@ -207,13 +198,25 @@ async fn clients<H: Harness>(store: &H, count: usize) -> Vec<Arc<Client<H::Repo>
     clients
 }
 
-/// Waits for tasks. A panic of one is the case's.
-async fn join<T>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
+/// Starts tasks in their order.
+pub(super) fn spawn<T: Send + 'static>(
+    tasks: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> JoinSet<T> {
+    let mut set = JoinSet::new();
+    tasks.for_each(|task| drop(set.spawn(task)));
+    set
+}
+
+/// Waits for tasks. A panic of one is the case's; it ends the others first, which would meet a closed store.
+pub(super) async fn join<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
     let mut ends = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        match task.await {
+    while let Some(end) = tasks.join_next().await {
+        match end {
             Ok(end) => ends.push(end),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => {
+                tasks.shutdown().await;
+                std::panic::resume_unwind(error.into_panic());
+            }
         }
     }
     ends

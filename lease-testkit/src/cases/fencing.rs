@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lease_core::Acquire;
 use tokio::sync::Barrier;
 
-use super::contention::contest;
+use super::contention::{clients, contest, join, spawn};
 use super::{Client, TTL, claim, claim_to, minutes, two};
 use crate::harness::pass;
 use crate::{Harness, Overlap};
@@ -124,26 +124,20 @@ pub async fn retry_keeps_acquired_at<H: Harness>(store: &H) {
 
 /// One client may give up waiting and retry on another connection while the first statement still runs.
 pub async fn parallel_retries_share_one_token<H: Harness>(store: &H) {
-    let clients = [
-        store.client().await,
-        store.client().await,
-        store.client().await,
-        store.client().await,
-    ];
-    let clients = clients.map(|client| Arc::new(Client(client)));
+    let clients = clients(store, 4).await;
     for round in 0..10 {
         let tried = claim_to(&format!("job-{round}"), "a");
         let start = Arc::new(Barrier::new(clients.len()));
-        let tries = clients.clone().map(|client| {
-            let (tried, start) = (tried.clone(), Arc::clone(&start));
-            tokio::spawn(async move {
+        let tries = spawn(clients.iter().map(|client| {
+            let (client, tried, start) = (Arc::clone(client), tried.clone(), Arc::clone(&start));
+            async move {
                 start.wait().await;
                 client.acquire(&tried).await
-            })
-        });
+            }
+        }));
         let mut tokens = Vec::new();
-        for answer in tries {
-            match answer.await.expect("a try does not panic") {
+        for answer in join(tries).await {
+            match answer {
                 Acquire::Granted(token) => tokens.push(token),
                 Acquire::Busy(incumbent) => {
                     let other = incumbent.filter(|incumbent| incumbent.holder != tried.holder.as_str());

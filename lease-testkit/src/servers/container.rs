@@ -1,39 +1,177 @@
-use super::instance::Instance;
-use super::{ServerError, Settings};
+use std::collections::HashMap;
+use std::process::{self, Command};
 
+use testcontainers::bollard::models::PortBinding;
+use testcontainers::core::IntoContainerPort;
+use testcontainers::runners::AsyncRunner;
+use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt, TestcontainersError};
+
+use super::instance::Instance;
+use super::programs::output;
+use super::watchdog::Watchdog;
+use super::{ServerError, Settings, blocking, image};
+
+/// The container ends by itself after so many seconds, should its owner and its watchdog both be unable to end it.
+const TIME_LIMIT: u32 = 2 * 60 * 60;
+
+/// Names the process that a container belongs to.
+const OWNER_LABEL: &str = "lease.owner";
+
+/// How long an orderly end may take, in seconds.
+const STOP_LIMIT: i32 = 60;
+
+/// A private server in a container, on a port of this machine's loopback address.
 #[derive(Debug)]
-pub(super) struct Container;
+pub(super) struct Container {
+    name: String,
+    request: Option<ContainerRequest<GenericImage>>,
+    container: Option<ContainerAsync<GenericImage>>,
+    watchdog: Option<Watchdog>,
+}
 
 impl Container {
-    pub(super) fn create(_settings: &Settings, _password: &str, _port: u16) -> Result<Self, ServerError> {
-        Err(ServerError::Missing {
-            looked_for: "a container".into(),
+    /// Finds an image and describes the container; does not start it.
+    pub(super) fn create(settings: &Settings, password: &str, port: u16) -> Result<Self, ServerError> {
+        let (image, tag) = image::find()?;
+        let name = format!("lease-test-postgres-{:016x}", rand::random::<u64>());
+        // Given as arguments, so that they hold from the first start on, for any image.
+        let arguments = settings
+            .list(true)
+            .into_iter()
+            .flat_map(|(setting, value)| ["-c".into(), format!("{setting}={value}")]);
+        let limit = TIME_LIMIT.to_string();
+        let command = [limit.as_str(), "docker-entrypoint.sh", "postgres"].map(str::to_owned);
+
+        let bindings = move || {
+            let binding = PortBinding {
+                host_ip: Some("127.0.0.1".into()),
+                host_port: Some(port.to_string()),
+            };
+            HashMap::from([("5432/tcp".to_owned(), Some(vec![binding]))])
+        };
+        let request = GenericImage::new(image, tag)
+            .with_entrypoint("timeout")
+            .with_cmd(command.into_iter().chain(arguments))
+            .with_container_name(&name)
+            .with_label(OWNER_LABEL, process::id().to_string())
+            .with_env_var("POSTGRES_PASSWORD", password)
+            // Not SCRAM, for the reason that local servers have.
+            .with_env_var("POSTGRES_HOST_AUTH_METHOD", "password")
+            // A port of our choice, for one that the engine chooses is another one after each start.
+            .with_mapped_port(port, 5432.tcp())
+            .with_host_config_modifier(move |host| host.port_bindings = Some(bindings()));
+        Ok(Self {
+            name,
+            request: Some(request),
+            container: None,
+            watchdog: None,
         })
     }
+
+    fn docker(&self, step: &'static str, arguments: &[&str]) -> Result<String, ServerError> {
+        let mut command = Command::new("docker");
+        command.args(arguments);
+        output(command, step)
+    }
+
+    /// Runs one call of the engine's interface to its end, on the runtime that the container belongs to.
+    fn call<T: Send + 'static, F>(
+        &mut self,
+        step: &'static str,
+        call: impl FnOnce(ContainerAsync<GenericImage>) -> F,
+    ) -> Result<T, ServerError>
+    where
+        F: Future<Output = (ContainerAsync<GenericImage>, Result<T, TestcontainersError>)> + Send + 'static,
+    {
+        let container = self.container.take().ok_or(ServerError::Docker {
+            step,
+            reason: "it was not started".into(),
+        })?;
+        let (container, result) = blocking::run(call(container));
+        self.container = Some(container);
+        result.map_err(|error| refused(step, &error))
+    }
 }
+
 impl Instance for Container {
     fn start(&mut self) -> Result<(), ServerError> {
+        let step = "start a container";
+        let Some(request) = self.request.take() else {
+            return self.call(step, async |container| {
+                let result = container.start().await;
+                (container, result)
+            });
+        };
+        self.watchdog = Some(Watchdog::start(include_str!("cleanup_container.sh"), &self.name)?);
+        let started = blocking::run(request.start());
+        self.container = Some(started.map_err(|error| refused(step, &error))?);
         Ok(())
     }
+
     fn stop(&mut self) -> Result<(), ServerError> {
-        Ok(())
+        self.call("stop a container", async |container| {
+            let result = container.stop_with_timeout(Some(STOP_LIMIT)).await;
+            (container, result)
+        })
     }
+
     fn kill(&mut self) -> Result<(), ServerError> {
-        Ok(())
+        self.docker("kill a container", &["container", "kill", &self.name])
+            .map(drop)
     }
+
     fn pause(&mut self) -> Result<(), ServerError> {
-        Ok(())
+        self.call("pause a container", async |container| {
+            let result = container.pause().await;
+            (container, result)
+        })
     }
+
     fn resume(&mut self) -> Result<(), ServerError> {
-        Ok(())
+        self.call("resume a container", async |container| {
+            let result = container.unpause().await;
+            (container, result)
+        })
     }
-    fn freeze_backend(&mut self, _: i32, _: bool) -> Result<(), ServerError> {
-        Ok(())
+
+    fn freeze_backend(&mut self, pid: i32, frozen: bool) -> Result<(), ServerError> {
+        let signal = if frozen { "STOP" } else { "CONT" };
+        let kill = format!("kill -{signal} {pid}");
+        let arguments = ["container", "exec", &self.name, "sh", "-c", &kill];
+        self.docker("signal a session in a container", &arguments).map(drop)
     }
+
     fn ended(&mut self) -> Option<String> {
-        None
+        let exit = self.call("watch a container", async |container| {
+            let result = container.exit_code().await;
+            (container, result)
+        });
+        Some(format!("exit code {}", exit.ok()??))
     }
+
     fn log(&self) -> String {
-        String::new()
+        let log = self.docker(
+            "read the log of a container",
+            &["container", "logs", "--tail", "40", &self.name],
+        );
+        log.unwrap_or_else(|error| error.to_string())
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let Some(container) = self.container.take() else { return };
+        let removed = blocking::run(container.rm());
+        // What is certainly gone needs no second look, which takes a while.
+        if let (Ok(()), Some(watchdog)) = (removed, self.watchdog.take()) {
+            watchdog.dismiss();
+        }
+    }
+}
+
+fn refused(step: &'static str, error: &TestcontainersError) -> ServerError {
+    ServerError::Docker {
+        step,
+        reason: error.to_string(),
     }
 }

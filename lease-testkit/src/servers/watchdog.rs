@@ -32,6 +32,12 @@ impl Watchdog {
             child: child.map_err(ServerError::io("start the watchdog of a server"))?,
         })
     }
+
+    /// Ends the watchdog without its cleaning up, when there is nothing left to clean.
+    pub(super) fn dismiss(mut self) {
+        // If it can't be ended it looks once more for what it should clean, which does no harm.
+        let _ = self.child.kill();
+    }
 }
 
 impl Drop for Watchdog {

@@ -1,0 +1,63 @@
+//! Deleting old rows.
+
+use std::iter;
+use std::time::Duration;
+
+use lease_core::Inspect;
+use tokio::task::yield_now;
+
+use super::super::contention::{contest, join, spawn};
+use super::super::{Client, TTL, claim, claim_to, for_ttl, minutes, two};
+use super::{JOB, operator};
+use crate::harness::pass;
+use crate::{Harness, Overlap};
+
+pub async fn purge_deletes_what_is_old<H: Harness<Repo: Inspect>>(store: &H) {
+    let a = Client(store.client().await);
+    a.wins(&claim_to("old", "a"), "there is no row").await;
+    a.wins(&claim_to("older", "a"), "there is no row").await;
+    pass(store, TTL + minutes(60)).await;
+    a.wins(&claim_to("young", "a"), "there is no row").await;
+    pass(store, TTL + minutes(30)).await;
+    a.wins(&for_ttl(&claim_to("live", "a"), minutes(1)), "there is no row")
+        .await;
+    assert_eq!(a.purge(minutes(60)).await, 2, "two rows expired an hour ago or more");
+    let left: Vec<String> = a.list().await.into_iter().map(|row| row.name).collect();
+    assert_eq!(
+        left,
+        ["live", "young"],
+        "the live row and the one that expired half an hour ago stay"
+    );
+    a.wins(&claim_to("old", "a"), "its row was deleted").await;
+}
+
+pub async fn purge_keeps_a_token_ahead_of_the_clock<H: Harness<Repo: Inspect>>(store: &H) {
+    let (a, b) = two(store).await;
+    let held = claim("a");
+    a.wins(&held, "there is no row").await;
+    store.step_clock(-3_600_000_000).await;
+    let first = a.wins(&held, "it is a retry").await;
+    let (by, why) = operator();
+    b.0.evict_now(&JOB, &by, &why).await.expect("a healthy store evicts");
+    pass(store, minutes(30)).await;
+    assert_eq!(
+        a.purge(minutes(10)).await,
+        0,
+        "a new row's token would be behind the purged one's"
+    );
+    let second = b.wins(&claim("b"), "it was freed").await;
+    assert!(second > first, "the next token must exceed {first}; got {second}");
+}
+
+pub async fn purge_races_contenders<H: Harness<Repo: Inspect>>(store: &H) {
+    let client = Client(store.client().await);
+    let purges = spawn(iter::once(async move {
+        for _ in 0..50 {
+            client.purge(Duration::ZERO).await;
+            yield_now().await;
+        }
+    }));
+    let seen = contest(store, Overlap::new(), 8, 10).await;
+    assert_eq!(seen.sections, 80, "every turn enters once");
+    join(purges).await;
+}

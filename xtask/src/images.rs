@@ -1,0 +1,190 @@
+//! Images for test servers, built from Debian's packages where none can be pulled.
+//!
+//! The base is made by `debootstrap` from the mirror that this machine's own package manager uses, so nothing is asked
+//! of a place that the machine does not already trust and reach.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::report::Report;
+use crate::run::Stopwatch;
+
+/// The Debian release that is stable now; its PostgreSQL is the version in [`POSTGRES`].
+const SUITE: &str = "trixie";
+
+/// Where the files of the images are, seen from this crate.
+const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lease-testkit/images");
+
+/// The image that the testkit looks for, and its folder below [`FILES`].
+const POSTGRES: (&str, &str) = ("lease-test-postgres:17", "postgres");
+
+/// One image, as it is reported.
+#[derive(Debug)]
+pub(crate) struct Image {
+    image: String,
+    megabytes: u64,
+    /// Zero for an image that was there already.
+    seconds: Value,
+    built: bool,
+}
+
+/// Builds the images that are missing.
+///
+/// # Errors
+/// If no Docker engine can be reached, `debootstrap` is missing, or a step fails; the error names it and its output.
+pub(crate) fn run() -> anyhow::Result<Report> {
+    let mut report = Report::new(&["image", "megabytes", "built", "seconds"]);
+    for image in ensure()? {
+        report.row([
+            json!(image.image),
+            json!(image.megabytes),
+            json!(image.built),
+            image.seconds,
+        ]);
+    }
+    Ok(report)
+}
+
+/// The images that tests need, built if they were missing.
+pub(crate) fn ensure() -> anyhow::Result<Vec<Image>> {
+    output(Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]))
+        .context("no Docker engine can be reached")?;
+    let (name, folder) = POSTGRES;
+    let base = format!("lease-test-debian:{SUITE}");
+
+    let mut images = Vec::new();
+    // The base is of use only to build the others.
+    if !exists(name) {
+        images.push(ensure_image(&base, || import_base(&base))?);
+    }
+    images.push(ensure_image(name, || build(name, &base, folder))?);
+    Ok(images)
+}
+
+fn ensure_image(name: &str, make: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Image> {
+    let built = !exists(name);
+    let watch = Stopwatch::start();
+    if built {
+        make().with_context(|| format!("building {name}"))?;
+    }
+    let seconds = if built { watch.seconds() } else { json!(0) };
+    let bytes = output(Command::new("docker").args(["image", "inspect", "--format", "{{.Size}}", name]))?;
+    let bytes: u64 = bytes.trim().parse().context("the size of an image")?;
+    Ok(Image {
+        image: name.to_owned(),
+        megabytes: bytes / 1_000_000,
+        seconds,
+        built,
+    })
+}
+
+fn exists(name: &str) -> bool {
+    output(Command::new("docker").args(["image", "inspect", name])).is_ok()
+}
+
+/// Makes a minimal Debian and imports it as an image.
+fn import_base(name: &str) -> anyhow::Result<()> {
+    ensure!(
+        Command::new("debootstrap").arg("--version").output().is_ok(),
+        "debootstrap is not installed: `cargo xtask test --install`, or `apt-get install debootstrap`"
+    );
+    let mirror = mirror()?;
+    let folder = tempfile::tempdir()?;
+    let root = folder.path().join("root");
+    output(
+        Command::new("debootstrap")
+            .arg("--variant=minbase")
+            .arg(SUITE)
+            .arg(&root)
+            .arg(&mirror),
+    )?;
+
+    let mut tar = Command::new("tar")
+        .arg("-C")
+        .arg(&root)
+        .args([
+            "--exclude=./var/cache/apt/archives/*.deb",
+            "--exclude=./var/lib/apt/lists/*",
+            "-c",
+            ".",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("running tar")?;
+    let stream = tar.stdout.take().context("the output of tar")?;
+    let imported = output(Command::new("docker").args(["import", "-", name]).stdin(stream));
+    ensure!(tar.wait()?.success(), "tar failed");
+    imported.map(drop)
+}
+
+fn build(name: &str, base: &str, folder: &str) -> anyhow::Result<()> {
+    let context = Path::new(FILES).join(folder);
+    let mut command = Command::new("docker");
+    // The host's network, for a mirror may be reachable from the host alone.
+    command.args([
+        "build",
+        "--network",
+        "host",
+        "--build-arg",
+        &format!("BASE={base}"),
+        "--tag",
+        name,
+    ]);
+    for proxy in ["http_proxy", "https_proxy"]
+        .into_iter()
+        .filter(|proxy| std::env::var_os(proxy).is_some())
+    {
+        command.args(["--build-arg", proxy]);
+    }
+    output(command.arg(context)).map(drop)
+}
+
+/// The archive this machine installs its own Debian packages from, as `scheme://host/path`.
+fn mirror() -> anyhow::Result<String> {
+    let release = fs::read_to_string("/etc/os-release").context("which system is this?")?;
+    let value = |key: &str| {
+        let line = release
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    ensure!(
+        value("ID").as_deref() == Some("debian"),
+        "this machine is not Debian, so its package mirror has no Debian {SUITE}; pull the official images instead"
+    );
+    let codename = value("VERSION_CODENAME").context("this Debian has no codename")?;
+    let format = "$(RELEASE) $(COMPONENT) $(CREATED_BY) $(REPO_URI)";
+    let targets = output(Command::new("apt-get").args(["indextargets", "--format", format]))?;
+    // Its main archive, not those of updates and security, which hold only a few packages.
+    let wanted = format!("{codename} main Packages ");
+    match targets.lines().find_map(|line| line.strip_prefix(&wanted)) {
+        Some(mirror) => Ok(mirror.trim().to_owned()),
+        None => bail!("apt knows no main archive for {codename}: is it listed under another name?"),
+    }
+}
+
+/// Runs a command to its end. Its output is shown only when it fails: builds print hundreds of lines.
+fn output(command: &mut Command) -> anyhow::Result<String> {
+    let program = format!("{:?}", command.get_program());
+    let output = command.output().with_context(|| format!("running {program}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(text);
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    bail!(
+        "{program} failed ({}):\n{}\n{}",
+        output.status,
+        last_lines(&text),
+        last_lines(&errors)
+    )
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
