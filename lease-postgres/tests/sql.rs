@@ -6,6 +6,8 @@ mod support;
 
 #[path = "sql/bad_input.rs"]
 mod bad_input;
+#[path = "sql/conflicts.rs"]
+mod conflicts;
 #[path = "sql/cost.rs"]
 mod cost;
 #[path = "sql/faults.rs"]
