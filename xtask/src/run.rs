@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -32,10 +32,18 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
 ///
 /// The program could not be started.
 pub(crate) fn succeeds(command: &mut Command) -> anyhow::Result<bool> {
+    Ok(status(command)?.success())
+}
+
+/// As [`succeeds`], for a program whose exit code says more.
+///
+/// # Errors
+///
+/// The program could not be started.
+pub(crate) fn status(command: &mut Command) -> anyhow::Result<ExitStatus> {
     note(format_args!("$ {}", shown(command)));
     let status = command.stdin(Stdio::null()).stdout(std::io::stderr()).status();
-    let status = status.with_context(|| format!("cannot start {}", shown(command)))?;
-    Ok(status.success())
+    status.with_context(|| format!("cannot start {}", shown(command)))
 }
 
 /// As [`succeeds`], for a program that must end well.

@@ -15,10 +15,6 @@ const LONG: &[(&str, &str)] = &[
         "lease-testkit/mutants.md",
         "written by a test: each mutant with the cases that notice it",
     ),
-    (
-        "lease-testkit/src/cases/inspect.rs",
-        "one file a group, and this group has the most cases",
-    ),
 ];
 
 /// A long file without a reason.
