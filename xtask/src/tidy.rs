@@ -4,6 +4,7 @@
 
 mod length;
 mod links;
+mod promises;
 mod rules;
 
 use std::fmt;
@@ -79,6 +80,7 @@ pub(crate) fn findings() -> anyhow::Result<Vec<Finding>> {
     let files = files()?;
     let mut findings: Vec<Finding> = files.iter().flat_map(in_one_file).collect();
     findings.extend(length::unneeded(&files));
+    findings.extend(promises::unkept(&files));
     findings.sort();
     Ok(findings)
 }
