@@ -121,6 +121,23 @@ async fn c06_a_thousand_names_are_held_side_by_side_and_released() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn c13_a_store_whose_clock_is_an_hour_off_judges_expiry_alone() {
+    for off_us in [3_600_000_000, -3_600_000_000] {
+        let world = World::new();
+        world.repo.step_clock(off_us);
+        let (a, b) = (world.pod("a"), world.pod("b"));
+        let outcome = a.run("job", TTL, async |held| {
+            world.sleep(TTL * 2).await;
+            let other = b.run("job", TTL, async |_| ()).await.unwrap();
+            assert!(matches!(other, Outcome::Skipped(Skip::Busy(Some(_)))), "{other:?}");
+            held.is_live()
+        });
+        assert_eq!(outcome.await.unwrap().into_value(), Some(true));
+        assert!(matches!(b.run("job", TTL, async |_| ()).await, Ok(Outcome::Ran(_))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn c14_a_minimum_keeps_unaligned_pods_from_running_a_short_job_each() {
     for (at_least_for, wanted) in [(secs(1), 1), (Duration::ZERO, 3)] {
         let world = World::new();

@@ -6,6 +6,7 @@
 mod check;
 mod demo;
 mod fix;
+mod group;
 mod images;
 mod machine;
 mod measure;

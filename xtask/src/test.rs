@@ -11,6 +11,7 @@ use lease_testkit::CASES;
 use lease_testkit::servers::{POSTGRES_URL, Postgres};
 use serde_json::json;
 
+use crate::group::Group;
 use crate::machine::{self, Machine};
 use crate::report::{Report, note};
 use crate::run::{Stopwatch, cargo, shown};
@@ -161,7 +162,7 @@ fn streamed(report: &mut Report, what: &str, command: &mut Command, programs: &P
     let watch = Stopwatch::start();
     // Cargo names the program on standard error, and its tests answer on standard output: one pipe keeps the order.
     let (output, input) = pipe()?;
-    let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
+    let tests = Group::spawn(command.stdout(input.try_clone()?).stderr(input))?;
     // The command holds our copies of the pipe's writing end; the output ends once they are closed.
     command
         .stdout(std::process::Stdio::null())
@@ -174,7 +175,7 @@ fn streamed(report: &mut Report, what: &str, command: &mut Command, programs: &P
         tally.line(String::from_utf8_lossy(&line).trim_end(), programs);
         line.clear();
     }
-    let ok = child.wait()?.success();
+    let ok = tests.wait()?.success();
     report.row([
         json!(what),
         json!(tally.run()),
