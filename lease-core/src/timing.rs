@@ -329,6 +329,11 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_ttl_is_thirty_days() {
+        assert_eq!(MAX_TTL.as_secs(), 2_592_000);
+    }
+
+    #[test]
     fn a_refusal_has_both_numbers() {
         let refusal = Timing::new(&Options::from(ms(12_000)).renew_every(ms(7_000))).unwrap_err();
         assert_eq!(
