@@ -76,7 +76,7 @@ pub trait Inspect: Send + Sync + 'static {
     /// Deletes rows that expired at least `older_than` ago, and answers how many.
     ///
     /// A plain read, then one delete per name that repeats the condition. A row whose token is not behind the
-    /// database's clock stays, since a fresh row would start below it.
+    /// database's clock stays, since a fresh row would not start above it.
     ///
     /// # Errors
     /// [`RepoError`] when the store has no answer. Rows deleted before stay deleted.
