@@ -8,8 +8,8 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
@@ -31,7 +31,7 @@ pub(crate) use link::{Command, Given, KeeperLink, TenureId};
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How long after a shutdown's grace f may take to be dropped, before its lease is given up as it is.
 const DROP_GRACE: Duration = Duration::from_millis(500);
-/// How many commands are taken before timers are looked at again.
+/// How many answers and commands are taken before timers are looked at again.
 const BATCH: usize = 64;
 
 pub(crate) struct Keeper {
@@ -88,7 +88,6 @@ impl Keeper {
 
     /// Runs until every `Lease` and guard is gone and no tenure has anything left to do.
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
-        let mut batch = Vec::with_capacity(BATCH);
         let mut open = true;
         while open || !self.entries.is_empty() {
             // Timers come first, so that a stop never waits behind answers or commands.
@@ -100,11 +99,27 @@ impl Keeper {
                 biased;
                 () = sleep_until(&*clock, wake_at) => {}
                 Some(answered) = self.context.calls.next() => self.answered(answered),
-                received = commands.recv_many(&mut batch, BATCH), if open => {
-                    open = received > 0;
-                    batch.drain(..).for_each(|command| self.command(command));
-                }
+                command = commands.recv(), if open => match command {
+                    Some(command) => self.command(command),
+                    None => open = false,
+                },
             }
+            self.take_what_is_there(&mut commands);
+        }
+    }
+
+    /// Takes some of the other answers and commands that have come, so that a flood of either keeps out neither the
+    /// other nor the timers.
+    fn take_what_is_there(&mut self, commands: &mut UnboundedReceiver<Command>) {
+        for _ in 0..BATCH {
+            let Some(Some(answered)) = self.context.calls.next().now_or_never() else {
+                break;
+            };
+            self.answered(answered);
+        }
+        for _ in 0..BATCH {
+            let Ok(command) = commands.try_recv() else { break };
+            self.command(command);
         }
     }
 
