@@ -244,3 +244,28 @@ fn lease_row(name: &str, row: &Row, now_us: i64) -> LeaseRow {
 fn micros(moment: Moment) -> i64 {
     i64::try_from(moment.as_nanos() / 1_000).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tokens start from the wall clock, and this is the test of that"
+    )]
+    fn its_clock_starts_from_the_wall_clock_and_moves_when_told() {
+        let repo = MemoryRepo::new();
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let off = repo.now_us() - microseconds(wall);
+        assert!(off.abs() < 60_000_000, "{off} us");
+        let before = repo.now_us();
+        repo.advance(Duration::from_secs(3_600));
+        assert!((3_600_000_000..3_660_000_000).contains(&(repo.now_us() - before)));
+    }
+
+    #[test]
+    fn what_it_holds_can_be_read_in_a_failed_assertion() {
+        assert!(format!("{:?}", MemoryRepo::new()).starts_with("MemoryRepo { rows: "));
+    }
+}

@@ -6,8 +6,6 @@ use serde::Deserialize;
 /// The results of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
-    /// Whether the tests pass on the unchanged sources.
-    pub(crate) baseline: bool,
     /// Mutants that a test noticed, by failing or by never ending.
     pub(crate) noticed: usize,
     /// Mutants that do not compile, and so say nothing.
@@ -44,6 +42,13 @@ enum Summary {
 }
 
 impl Outcomes {
+    /// Adds the results for other files.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.noticed += other.noticed;
+        self.unviable += other.unviable;
+        self.alive.extend(other.alive);
+    }
+
     /// Reads the results.
     ///
     /// # Errors
@@ -54,7 +59,7 @@ impl Outcomes {
         let mut all = Self::default();
         for Outcome { scenario, summary } in results.outcomes {
             match (scenario, summary) {
-                (Scenario::Baseline, summary) => all.baseline = matches!(summary, Summary::Success),
+                (Scenario::Baseline, _) => {}
                 (_, Summary::CaughtMutant | Summary::Timeout) => all.noticed += 1,
                 (_, Summary::Unviable) => all.unviable += 1,
                 (Scenario::Mutant { name }, _) => all.alive.push(without_place(&name)),
@@ -90,7 +95,6 @@ mod tests {
             mutant("a/b.rs:4:2: replace f with ()", "Timeout"),
         ];
         let parsed = Outcomes::parse(&format!(r#"{{"outcomes":[{}],"missed":1}}"#, outcomes.join(","))).unwrap();
-        assert!(parsed.baseline);
         assert_eq!((parsed.noticed, parsed.unviable), (2, 1));
         assert_eq!(parsed.alive, ["a/b.rs: replace < with <= in f"]);
     }
