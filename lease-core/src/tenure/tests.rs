@@ -195,6 +195,7 @@ fn every_pair_of_state_and_event_does_what_the_table_says() {
 fn run_until(tenure: &mut Tenure, until: u64) -> Vec<(u64, Effect)> {
     let mut log = Vec::new();
     while let Some(next) = tenure.next_at().filter(|next| *next <= at(until)) {
+        assert!(log.len() < 1_000, "it never comes to rest: {tenure:?}");
         let millis = u64::try_from(next.since(T0).as_millis()).unwrap();
         let effects = step(tenure, millis, Event::Tick);
         assert!(
@@ -313,8 +314,14 @@ fn a_time_limit_stops_and_drops_however_long_the_lease_lasts() {
     step(&mut tenure, 700, Event::Started);
     let mut log = Vec::new();
     while let Some(next) = tenure.next_at() {
+        assert!(log.len() < 1_000, "it never comes to rest: {tenure:?}");
         let millis = u64::try_from(next.since(T0).as_millis()).unwrap();
-        for effect in step(&mut tenure, millis, Event::Tick) {
+        let effects = step(&mut tenure, millis, Event::Tick);
+        assert!(
+            !effects.is_empty(),
+            "a tick at the time it was asked for does something: {tenure:?}"
+        );
+        for effect in effects {
             log.push((millis, effect));
             if effect == Effect::Send(Call::Renew) {
                 step(&mut tenure, millis, Event::Renewed);
@@ -336,7 +343,7 @@ fn an_undo_is_repeated_until_it_finds_something_or_two_ttl_have_passed() {
     )]);
     let mut tries = 1;
     let mut now = 10;
-    loop {
+    while tries < 1_000 {
         now += 5;
         step(&mut tenure, now, Event::NotHeld);
         let Some(next) = tenure.next_at() else { break };
