@@ -8,6 +8,8 @@
 
 #[path = "lease/dropped.rs"]
 mod dropped;
+#[path = "lease/frozen.rs"]
+mod frozen;
 #[path = "lease/outage.rs"]
 mod outage;
 #[path = "lease/refused.rs"]
