@@ -6,12 +6,16 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, and so are their helpers")]
 
+#[path = "lease/child.rs"]
+mod child;
 #[path = "lease/dropped.rs"]
 mod dropped;
 #[path = "lease/frozen.rs"]
 mod frozen;
 #[path = "lease/outage.rs"]
 mod outage;
+#[path = "lease/process.rs"]
+mod process;
 #[path = "lease/refused.rs"]
 mod refused;
 #[path = "lease/relay.rs"]
