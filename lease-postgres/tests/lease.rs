@@ -8,10 +8,14 @@
 
 #[path = "lease/child.rs"]
 mod child;
+#[path = "lease/cut_off.rs"]
+mod cut_off;
 #[path = "lease/dropped.rs"]
 mod dropped;
 #[path = "lease/frozen.rs"]
 mod frozen;
+#[path = "lease/network.rs"]
+mod network;
 #[path = "lease/outage.rs"]
 mod outage;
 #[path = "lease/process.rs"]
