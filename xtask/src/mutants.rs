@@ -55,6 +55,7 @@ const PARTS: [Part; 3] = [
         ],
         packages: &["lease-core", "lease-testkit"],
         targets: &[
+            "--lib",
             "--test=front_door",
             "--test=ending",
             "--test=memory",

@@ -132,8 +132,9 @@ impl Hold {
 
     fn renewed(&mut self, timing: &Timing, now: Moment) {
         let Some(sent_at) = self.renewing.take() else { return };
-        // Once the time to drop f has come, it has come: f may be gone, and its successor may be on its way.
-        if self.lost || self.dropped || now >= self.drop_at {
+        // Once the time to drop f has come, it has come: f may be gone, and its successor may be on its way. After a
+        // loss no renewal is under way.
+        if now >= self.drop_at {
             return;
         }
         self.base = sent_at;
