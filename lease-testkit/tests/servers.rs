@@ -155,7 +155,7 @@ fn a_dropped_server_is_gone_at_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
-fn a_dropped_container_is_gone_at_once() {
+fn a_container_that_is_dropped_is_gone_at_once() {
     for paused in [false, true] {
         let server = container();
         let port = server
