@@ -39,8 +39,7 @@ pub(crate) struct Keeper {
     entries: HashMap<TenureId, Entry>,
     /// When each tenure wants its next tick.
     timers: BTreeSet<(Moment, TenureId)>,
-    alarms: BTreeMap<(Moment, u64), Alarm>,
-    alarms_made: u64,
+    alarms: BTreeMap<Moment, Vec<Alarm>>,
     /// A quarter of the smallest margin among the tenures.
     slice: Duration,
     shutdowns: Vec<Shutdown>,
@@ -80,7 +79,6 @@ impl Keeper {
             entries: HashMap::new(),
             timers: BTreeSet::new(),
             alarms: BTreeMap::new(),
-            alarms_made: 0,
             slice: LONGEST_SLEEP,
             shutdowns: Vec::new(),
         }
@@ -125,7 +123,7 @@ impl Keeper {
 
     fn wake_at(&self) -> Option<Moment> {
         let tick = self.timers.first().map(|(at, _)| *at);
-        let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
+        let alarm = self.alarms.first_key_value().map(|(at, _)| *at);
         let next = tick.into_iter().chain(alarm).min()?;
         Some(next.min(self.context.clock.now() + self.slice))
     }
@@ -139,12 +137,14 @@ impl Keeper {
             self.tell(id, now, TenureEvent::Tick);
         }
         while let Some(first) = self.alarms.first_entry()
-            && first.key().0 <= now
+            && *first.key() <= now
         {
-            match first.remove() {
-                Alarm::Wake(wake) => drop(wake.send(())),
-                Alarm::GraceOver => self.tell_all(now, TenureEvent::GraceOver),
-                Alarm::Forsake => self.forsake(now),
+            for alarm in first.remove() {
+                match alarm {
+                    Alarm::Wake(wake) => drop(wake.send(())),
+                    Alarm::GraceOver => self.tell_all(now, TenureEvent::GraceOver),
+                    Alarm::Forsake => self.forsake(now),
+                }
             }
         }
     }
@@ -186,8 +186,7 @@ impl Keeper {
     }
 
     fn alarm(&mut self, at: Moment, alarm: Alarm) {
-        self.alarms_made += 1;
-        self.alarms.insert((at, self.alarms_made), alarm);
+        self.alarms.entry(at).or_default().push(alarm);
     }
 
     fn answered(&mut self, answered: Answered) {

@@ -184,6 +184,8 @@ fn c50_a_keeper_that_dies_tells_every_tenure_and_the_next_tick_has_a_new_one() {
     let stop = runtime.block_on(other.held().cancelled());
     assert!(matches!(stop, Stop::Keeper));
     assert!(other.held().is_live(), "its time is what its last renewal gave");
+    // Each tenure is told, one after the other.
+    assert!(matches!(runtime.block_on(guard.held().cancelled()), Stop::Keeper));
     let outcome = runtime.block_on(guard.run(async |_| ()));
     assert!(
         matches!(outcome, Outcome::Dropped { stop: Stop::Keeper, .. }),
@@ -191,8 +193,8 @@ fn c50_a_keeper_that_dies_tells_every_tenure_and_the_next_tick_has_a_new_one() {
     );
     let ended = runtime.block_on(other.held().until_lost(std::future::pending::<()>()));
     assert!(
-        ended.is_err() && BootClock.now().since(before) < TTL,
-        "dropped at its drop_at, without a keeper"
+        ended.is_err() && BootClock.now().since(before) < TTL * 5,
+        "dropped when its time is over, without a keeper"
     );
     drop(other);
     let outcome = runtime.block_on(lease.run("next", TTL, async |_| ())).unwrap();

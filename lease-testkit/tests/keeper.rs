@@ -4,8 +4,8 @@ mod world;
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
-use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -273,6 +273,47 @@ async fn a_shutdown_waits_for_the_release_and_no_longer_than_its_limit() {
         (5_000..=6_250).contains(&(world.millis() - start)),
         "{} ms",
         world.millis() - start
+    );
+}
+
+/// A clock that a suspend moves on while timers stand still.
+#[derive(Clone)]
+struct Suspended {
+    timers: TokioClock,
+    by: Arc<Mutex<Duration>>,
+}
+
+impl Clock for Suspended {
+    fn now(&self) -> Moment {
+        self.timers.now() + *self.by.lock().unwrap()
+    }
+
+    fn sleep_until(&self, at: Moment) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.timers.sleep_until(self.timers.now() + at.since(self.now()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspend_is_noticed_within_a_quarter_of_the_margin() {
+    let world = World::new();
+    let clock = Suspended {
+        timers: world.clock,
+        by: Arc::default(),
+    };
+    let faults = FaultyRepo::with_clock(world.store.clone(), world.clock);
+    let lease = Lease::builder(faults)
+        .clock(clock.clone())
+        .keeper_on(Handle::current())
+        .build();
+    let guard = lease.try_acquire("job", TTL).await.unwrap().unwrap();
+    world.sleep(ms(100)).await;
+    *clock.by.lock().unwrap() = TTL * 3;
+    let awake = world.millis();
+    guard.held().cancelled().await;
+    assert!(
+        world.millis() - awake <= 501,
+        "a margin is two seconds: {} ms",
+        world.millis() - awake
     );
 }
 

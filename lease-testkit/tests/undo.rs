@@ -162,3 +162,15 @@ async fn a_failed_release_is_repeated_until_it_is_answered() {
     world.sleep(TTL * 3).await;
     assert_eq!(faults.calls(Operation::Release), calls, "until it is answered");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_repeated_after_the_last_lease_and_guard_are_gone() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let guard = lease.try_acquire("job", TTL).await.unwrap().unwrap();
+    faults.next_release(Fault::Fails(RepoErrorKind::Unavailable));
+    drop((guard, lease));
+    world.sleep(secs(2)).await;
+    assert!(world.is_free());
+    assert_eq!(faults.calls(Operation::Release), 2);
+}
