@@ -6,6 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use crate::{Label, LeaseName, Note, Release, RepoError};
 
+/// How long a row stays for [`Inspect::purge`] after its lease expired, even if asked to delete younger ones: a minute.
+///
+/// A new row's token comes from the database's clock, read by a statement that may be overtaken before it writes. If
+/// meanwhile another were granted the lease, released it and had its row deleted, the statement would hand out a token
+/// that is smaller than that one's. No statement of a backend is under way for this long.
+pub const PURGE_MARGIN: Duration = Duration::from_secs(60);
+
 /// Looking at leases, and taking them away, by hand. Every backend has it beside [`Repo`](crate::Repo).
 ///
 /// It names operators by a [`Label`]. No method of it lets two holders run, but for [`evict_now`](Self::evict_now).
@@ -73,7 +80,7 @@ pub trait Inspect: Send + Sync + 'static {
     /// [`RepoError`] when the store has no answer.
     fn resume(&self, name: &LeaseName) -> impl Future<Output = Result<Release, RepoError>> + Send;
 
-    /// Deletes rows that expired at least `older_than` ago, and answers how many.
+    /// Deletes rows that expired at least `older_than` ago, and at least [`PURGE_MARGIN`], and answers how many.
     ///
     /// A plain read, then one delete per name that repeats the condition. A row whose token is not behind the
     /// database's clock stays, since a fresh row would not start above it.

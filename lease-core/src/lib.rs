@@ -71,7 +71,7 @@ pub use error::{Operation, RepoError, RepoErrorKind};
 pub use guard::Guard;
 #[cfg(feature = "tokio")]
 pub use held::Held;
-pub use inspect::{DbTime, Evict, Inspect, LeaseRow, RowTimes};
+pub use inspect::{DbTime, Evict, Inspect, LeaseRow, PURGE_MARGIN, RowTimes};
 #[cfg(feature = "tokio")]
 pub use job::{Job, Wait};
 #[cfg(feature = "tokio")]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use diesel::pg::data_types::PgTimestamp;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, Release, RepoError, RowTimes};
+use lease_core::{
+    Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, PURGE_MARGIN, Release, RepoError, RowTimes,
+};
 
 use crate::PostgresRepo;
 use crate::error::{Failure, Subject};
@@ -190,7 +192,7 @@ impl Task for Purging {
     }
 
     async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<u64, Failure> {
-        let age = Int(span(self.older_than));
+        let age = Int(span(self.older_than.max(PURGE_MARGIN)));
         let names: Vec<(String,)> = sql::bound(sql::Purgeable, &[age]).load(connection).await?;
         for (name,) in names {
             let values = [Text(&name), age];

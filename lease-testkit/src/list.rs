@@ -145,6 +145,8 @@ macro_rules! __cases {
                 "Inspect", "", "A purge deletes rows that expired long enough ago, and no others.";
             purge_keeps_a_token_ahead_of_the_clock:
                 "Inspect", "C35", "A purge keeps rows whose token is ahead of the clock.";
+            purge_keeps_a_row_that_was_held_within_a_minute:
+                "Inspect", "C54", "A purge keeps what was held within a minute, whatever age it is given.";
             purge_races_contenders:
                 "Inspect", "C54", "A purge among eight clients breaks neither exclusion nor the order of tokens.";
         }

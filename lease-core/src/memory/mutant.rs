@@ -142,6 +142,8 @@ mutants! {
     PurgeIgnoresTheAge,
     /// A purge deletes rows whose token is ahead of the clock.
     PurgeForgetsAheadTokens,
+    /// A purge deletes a row that a grant under way may not have seen.
+    PurgeHasNoMargin,
     /// Names are compared without regard to case.
     FoldsCase,
     /// Names are compared without regard to accents.

@@ -34,7 +34,10 @@ async fn c27_a_grant_whose_reply_was_lost_is_free_again_within_a_second() {
     }
 }
 
-/// Polls a future once, drops it that much later, and answers whether it was still under way.
+/// Polls a future once, drops it that much later, and answers whether it was still under way after the poll.
+///
+/// It nearly always is, since an answer takes a round trip; yet the machine may rest within the poll for that long.
+/// Then it is what was answered that is dropped, which has to be given back as well.
 fn dropped_after<F: Future>(delay: Duration, future: F) -> bool {
     let mut future = pin!(future);
     let pending = future
@@ -47,12 +50,16 @@ fn dropped_after<F: Future>(delay: Duration, future: F) -> bool {
 }
 
 /// Drops an acquire after each of many delays. Every row is free soon, and the lease and its pool still work.
-async fn drops(world: &World, lease: &Lease, prefix: &str, delays: impl Iterator<Item = u64>) {
+///
+/// Answers how many were dropped under way.
+async fn drops(world: &World, lease: &Lease, prefix: &str, delays: impl Iterator<Item = u64>) -> usize {
     let mut names = Vec::new();
+    let mut under_way = 0;
     for delay in delays {
         let name = format!("{prefix} {delay}");
-        let pending = dropped_after(Duration::from_micros(delay), lease.try_acquire(&name, secs(60)));
-        assert!(pending, "{name}: an answer takes a round trip");
+        if dropped_after(Duration::from_micros(delay), lease.try_acquire(&name, secs(60))) {
+            under_way += 1;
+        }
         names.push(name);
     }
     // Each is granted, sooner or later, and given back: far from the ttl of a minute.
@@ -63,6 +70,7 @@ async fn drops(world: &World, lease: &Lease, prefix: &str, delays: impl Iterator
         let tick = lease.run(&name, secs(60), async |_| ()).await.unwrap();
         assert!(matches!(tick, Outcome::Ran(_)), "{name}: {tick:?}");
     }
+    under_way
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,12 +80,15 @@ async fn c29_an_acquire_dropped_at_any_time_leaves_nothing_held() {
     let repo = world.repo().await;
     let warm = Lease::new(repo.clone());
     ticks(&warm).await;
-    drops(&world, &warm, "warm", (0..60).map(|step| step * 100)).await;
+    let warm = drops(&world, &warm, "warm", (0..60).map(|step| step * 100)).await;
+    assert!(warm > 30, "{warm} of 60 were dropped under way");
+    let mut colds = 0;
     for delay in (0..10).map(|step| step * 2_000) {
         // Dropped also while the pool opens its first connection.
         let cold = Lease::new(repo.clone());
-        drops(&world, &cold, &format!("cold {delay}"), [delay].into_iter()).await;
+        colds += drops(&world, &cold, &format!("cold {delay}"), [delay].into_iter()).await;
     }
+    assert!(colds > 5, "{colds} of 10 were dropped under way");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +98,8 @@ async fn c29_an_acquire_dropped_at_any_time_leaves_the_applications_pool_usable(
     let pool = world.pool(2);
     let lease = Lease::new(PostgresRepo::new(pool.clone()).unwrap());
     ticks(&lease).await;
-    drops(&world, &lease, "pooled", (0..60).map(|step| step * 100)).await;
+    let pooled = drops(&world, &lease, "pooled", (0..60).map(|step| step * 100)).await;
+    assert!(pooled > 30, "{pooled} of 60 were dropped under way");
     let both = tokio::time::timeout(TTL, async { (pool.get().await.is_ok(), pool.get().await.is_ok()) });
     assert_eq!(both.await, Ok((true, true)), "no connection went missing");
 }

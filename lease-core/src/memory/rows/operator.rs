@@ -2,7 +2,7 @@
 
 use super::super::mutant::Mutant;
 use super::{Row, Rows, expires_in};
-use crate::{Evict, Label, LeaseName, Note, Release};
+use crate::{Evict, Label, LeaseName, Note, PURGE_MARGIN, Release, microseconds};
 
 impl Rows {
     /// `Inspect::evict`, and `evict_now` with `free_at_once`.
@@ -88,10 +88,15 @@ impl Rows {
     pub fn purge(&mut self, older_than_us: i64, now: i64) -> u64 {
         let rules = self.rules;
         let before = self.rows.len();
+        let margin = if rules.breaks(Mutant::PurgeHasNoMargin) {
+            0
+        } else {
+            microseconds(PURGE_MARGIN)
+        };
         let old_at = if rules.breaks(Mutant::PurgeIgnoresTheAge) {
             now
         } else {
-            now.saturating_sub(older_than_us)
+            now.saturating_sub(older_than_us.max(margin))
         };
         self.rows.retain(|_, row| {
             let old = row.expires_at <= old_at || rules.breaks(Mutant::PurgeDeletesTheLive);
