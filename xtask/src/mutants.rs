@@ -165,7 +165,7 @@ fn rewritten_part(part: &Part, files: &[&str]) -> anyhow::Result<Outcomes> {
     let mut command = cargo(["mutants", "--no-shuffle", "--colors", "never", "--jobs", "2"]);
     command.args(["--package", "lease-core", "--test-package", &part.packages.join(",")]);
     // We have just run them. On a busy machine, tests that are slow are not taken for tests that hang.
-    command.args(["--baseline", "skip", "--timeout", "300"]).args(TESTS);
+    command.args(["--baseline", "skip", "--timeout", "180"]).args(TESTS);
     // Most of the time goes into linking tests that nobody is going to debug.
     command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     for target in part.targets {
