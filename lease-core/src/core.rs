@@ -11,8 +11,9 @@ use crate::dyn_repo::DynRepo;
 use crate::keeper::{Command, Given, Keeper, KeeperLink, TenureId};
 use crate::names::Names;
 use crate::observe::{Event, EventSink};
+use crate::tenure::TenureMutant;
 use crate::{
-    Claim, Clock, Guard, Label, LeaseName, Moment, Observer, Operation, RepoError, RepoErrorKind, Skip, Timing,
+    Claim, Clock, Guard, Holder, Label, LeaseName, Moment, Observer, Operation, RepoError, RepoErrorKind, Skip, Timing,
 };
 
 pub(crate) struct Core {
@@ -60,7 +61,7 @@ impl Core {
         };
         let keeper = self.keeper().map_err(|error| Skip::Store(error.with_lease(name)))?;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let claim = Claim::new(name.clone(), self.label.new_holder(), timing.ttl());
+        let claim = Claim::new(name.clone(), self.holder(timing), timing.ttl());
         let (reply, given) = oneshot::channel();
         keeper.send(Command::Ask {
             id,
@@ -80,6 +81,13 @@ impl Core {
             Ok(Given::ShuttingDown) => Err(Skip::ShuttingDown),
             Err(_) => Err(Skip::Store(keeper_error("the keeper died meanwhile").with_lease(name))),
         }
+    }
+
+    /// A new holder for each try. One that was released must never be acquired with again.
+    fn holder(&self, timing: Timing) -> Holder {
+        let always_the_same = || Holder::new(format!("{}/again", self.label)).ok();
+        let again = timing.breaks(TenureMutant::ReusesTheHolder).then(always_the_same);
+        again.flatten().unwrap_or_else(|| self.label.new_holder())
     }
 
     /// Resolves at `at`. The keeper wakes us: the caller may be on any executor.

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::held::Tenancy;
 use crate::keeper::{Command, KeeperLink, TenureId};
 use crate::names::Reservation;
+use crate::tenure::TenureMutant;
 use crate::{Held, OnLost, Operation, Outcome, Ran, Release, RepoError, RepoErrorKind, Stop};
 
 /// A lease that is held and renewed until this is run to its end, released, or dropped.
@@ -98,11 +99,13 @@ impl Guard {
             Err(panic) => return self.panicked(panic).await,
         };
         let mut slot = pin!(Some(future));
+        let on_lost = self.tenancy.timing.on_lost();
+        let has_gate = !self.tenancy.timing.breaks(TenureMutant::HasNoGate);
         let end = {
             let mut dropped = pin!(self.tenancy.dropped.cancelled());
             poll_fn(|cx| {
-                if self.tenancy.on_lost == OnLost::Drop
-                    && (dropped.as_mut().poll(cx).is_ready() || self.tenancy.is_over())
+                if on_lost == OnLost::Drop
+                    && (dropped.as_mut().poll(cx).is_ready() || (has_gate && self.tenancy.is_over()))
                 {
                     return Poll::Ready(End::Dropped);
                 }
@@ -148,7 +151,7 @@ impl Guard {
     }
 
     fn gate_is_closed(&self) -> bool {
-        self.tenancy.on_lost == OnLost::Drop && self.tenancy.is_over()
+        self.tenancy.timing.on_lost() == OnLost::Drop && self.tenancy.is_over()
     }
 
     async fn dropped<T>(mut self, used: bool) -> Outcome<T> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Holder, LeaseName, LeaseOver, Moment, OnLost, Stop, Token};
+use crate::{Clock, Holder, LeaseName, LeaseOver, Moment, Stop, Timing, Token};
 
 /// The lease that f runs under: its token, its cancellation, and whether it is still ours.
 ///
@@ -131,7 +131,7 @@ pub(crate) struct Tenancy {
     pub(crate) name: LeaseName,
     pub(crate) holder: Holder,
     pub(crate) token: Token,
-    pub(crate) on_lost: OnLost,
+    pub(crate) timing: Timing,
     pub(crate) clock: Arc<dyn Clock>,
     /// Nanoseconds of the [`Moment`] from which on no poll of f may begin.
     drop_at: AtomicU64,
@@ -146,7 +146,7 @@ impl Tenancy {
         name: LeaseName,
         holder: Holder,
         token: Token,
-        on_lost: OnLost,
+        timing: Timing,
         clock: Arc<dyn Clock>,
         drop_at: Moment,
     ) -> Self {
@@ -154,7 +154,7 @@ impl Tenancy {
             name,
             holder,
             token,
-            on_lost,
+            timing,
             clock,
             drop_at: AtomicU64::new(drop_at.as_nanos()),
             stop: OnceLock::new(),

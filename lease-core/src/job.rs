@@ -141,10 +141,10 @@ impl Job {
     /// Between half and the whole of a third of a ttl, or to the incumbent's expiry if that is sooner.
     fn pause(&self, skip: &Skip) -> Duration {
         let interval = (self.timing.ttl() / 3).min(LONGEST_PAUSE);
-        let jittered = interval / 2 + (interval / 2).mul_f64(rand::random());
+        let jittered = interval / 2 + (interval / 2).mul_f64(fastrand::f64());
         match skip {
             Skip::Busy(Some(incumbent)) if incumbent.expires_in < jittered => {
-                incumbent.expires_in + SHORTEST_PAUSE + SHORTEST_PAUSE.mul_f64(rand::random())
+                incumbent.expires_in + SHORTEST_PAUSE + SHORTEST_PAUSE.mul_f64(fastrand::f64())
             }
             _ => jittered,
         }

@@ -3,7 +3,7 @@
 //! What to do is decided in [`crate::tenure`]; this brings it events and carries out its effects. One slow statement
 //! never delays another lease, since statements run side by side and nothing here waits for one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::dyn_repo::DynRepo;
 use crate::observe::{Event, EventSink};
-use crate::tenure::{Event as TenureEvent, Phase};
+use crate::tenure::{Event as TenureEvent, Phase, TenureMutant};
 use crate::{Clock, LeaseName, Moment};
 
 mod call;
@@ -36,13 +36,15 @@ const BATCH: usize = 64;
 
 pub(crate) struct Keeper {
     context: Context,
-    entries: HashMap<TenureId, Entry>,
+    entries: BTreeMap<TenureId, Entry>,
     /// When each tenure wants its next tick.
     timers: BTreeSet<(Moment, TenureId)>,
     alarms: BTreeMap<Moment, Vec<Alarm>>,
     /// A quarter of the smallest margin among the tenures.
     slice: Duration,
     shutdowns: Vec<Shutdown>,
+    /// Broken on purpose.
+    waits_for_each_answer: bool,
 }
 
 /// What the tenures share.
@@ -76,11 +78,12 @@ impl Keeper {
                 events,
                 calls: FuturesUnordered::new(),
             },
-            entries: HashMap::new(),
+            entries: BTreeMap::new(),
             timers: BTreeSet::new(),
             alarms: BTreeMap::new(),
             slice: LONGEST_SLEEP,
             shutdowns: Vec::new(),
+            waits_for_each_answer: false,
         }
     }
 
@@ -88,6 +91,11 @@ impl Keeper {
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
         let mut open = true;
         while open || !self.entries.is_empty() {
+            if self.waits_for_each_answer
+                && let Some(answered) = self.context.calls.next().await
+            {
+                self.answered(answered);
+            }
             // Timers come first, so that a stop never waits behind answers or commands.
             self.ring();
             self.finish_shutdowns();
@@ -160,6 +168,7 @@ impl Keeper {
                 reply,
             } => {
                 self.slice = self.slice.min(timing.margin() / 4);
+                self.waits_for_each_answer = timing.breaks(TenureMutant::WaitsForEachAnswer);
                 let entry = Entry::ask(claim, timing, now, reply);
                 self.context.calls.push(entry.acquire(&self.context, id, now));
                 self.entries.insert(id, entry);

@@ -52,6 +52,7 @@ mod keeper;
 #[cfg(feature = "tokio")]
 mod lease;
 mod memory;
+mod mutants;
 mod name;
 #[cfg(feature = "tokio")]
 mod names;

@@ -10,6 +10,7 @@ use crate::{Moment, Timing, Token};
 mod effect;
 mod event;
 mod hold;
+mod mutant;
 mod repeat;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,10 @@ mod tests;
 pub use effect::{Call, Cause, Effect, Refusal, Settlement};
 pub use event::{Event, Spread};
 use hold::Hold;
+#[cfg(not(feature = "mutants"))]
+pub(crate) use mutant::TenureMutant;
+#[cfg(feature = "mutants")]
+pub use mutant::TenureMutant;
 use repeat::Repeat;
 
 /// One tenure: from the acquire that was sent to the release that was answered.
@@ -133,11 +138,13 @@ impl Tenure {
     }
 
     fn asking(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
+        let keeps = self.breaks(TenureMutant::KeepsAnAbandonedGrant);
         let State::Asking { sent_at, abandoned } = &mut self.state else {
             return;
         };
         let (base, gone) = (*sent_at, *abandoned);
         match event {
+            Event::Granted(_) if gone && keeps => self.state = State::Ended,
             Event::Granted(_) if gone => self.give_back(now, effects),
             Event::Granted(token) => self.granted(now, base, token, effects),
             Event::Busy => {
@@ -150,7 +157,7 @@ impl Tenure {
                 if !gone {
                     effects.push(Effect::Refuse(Refusal::Failed));
                 }
-                if may_have_executed {
+                if may_have_executed && !self.breaks(TenureMutant::NeverUndoes) {
                     self.repeat(Repeat::undo(&self.timing, now), effects);
                 } else {
                     self.state = State::Ended;
@@ -189,10 +196,16 @@ impl Tenure {
 
     /// A grant, or the renewal of a late one, that counts from `base`: f may start only well before the next renewal.
     fn granted(&mut self, now: Moment, base: Moment, token: Token, effects: &mut Vec<Effect>) {
-        if now >= self.stop_at(base) {
+        let base = if self.breaks(TenureMutant::CountsFromTheReply) {
+            now
+        } else {
+            base
+        };
+        let any = self.breaks(TenureMutant::StartsALateGrant);
+        if now >= self.stop_at(base) && !any {
             effects.push(Effect::Refuse(Refusal::Late));
             self.give_back(now, effects);
-        } else if now >= base + self.timing.renew_every() {
+        } else if now >= base + self.timing.renew_every() && !any {
             effects.push(Effect::Send(Call::Renew));
             self.state = State::Confirming {
                 token,
@@ -212,7 +225,14 @@ impl Tenure {
 
     fn repeat(&mut self, repeat: Repeat, effects: &mut Vec<Effect>) {
         effects.push(repeat.call());
+        if self.breaks(TenureMutant::RenewsAfterTheRelease) {
+            effects.push(Effect::Send(Call::Renew));
+        }
         self.state = State::Repeating(repeat);
+    }
+
+    const fn breaks(&self, rule: TenureMutant) -> bool {
+        self.timing.breaks(rule)
     }
 
     fn stop_at(&self, base: Moment) -> Moment {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::tenure::TenureMutant;
+
 /// The shortest ttl.
 pub const MIN_TTL: Duration = Duration::from_millis(100);
 /// The longest ttl, and the longest `at_least_for`.
@@ -30,6 +32,8 @@ pub struct Options {
     margin: Option<Duration>,
     drift: Option<Duration>,
     on_lost: OnLost,
+    #[cfg(feature = "mutants")]
+    broken: Option<TenureMutant>,
 }
 
 /// What happens to f when its lease is over and it has not ended.
@@ -54,6 +58,8 @@ impl From<Duration> for Options {
             margin: None,
             drift: None,
             on_lost,
+            #[cfg(feature = "mutants")]
+            broken: None,
         }
     }
 }
@@ -92,6 +98,13 @@ impl Options {
         self
     }
 
+    /// Breaks one rule on purpose: for suites that prove that they would notice.
+    #[cfg(feature = "mutants")]
+    pub const fn break_rule(mut self, mutant: TenureMutant) -> Self {
+        self.broken = Some(mutant);
+        self
+    }
+
     /// What happens to f when its lease is over.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
@@ -109,6 +122,8 @@ pub struct Timing {
     margin: Duration,
     drift: Duration,
     on_lost: OnLost,
+    #[cfg(feature = "mutants")]
+    broken: Option<TenureMutant>,
 }
 
 impl Timing {
@@ -155,7 +170,21 @@ impl Timing {
             margin,
             drift,
             on_lost,
+            #[cfg(feature = "mutants")]
+            broken: options.broken,
         })
+    }
+
+    /// Whether this rule is broken. Without the feature `mutants` it is `false` for the compiler, and nothing of it is
+    /// left.
+    pub(crate) const fn breaks(&self, rule: TenureMutant) -> bool {
+        #[cfg(feature = "mutants")]
+        return matches!(self.broken, Some(broken) if broken as u8 == rule as u8);
+        #[cfg(not(feature = "mutants"))]
+        {
+            let _ = rule;
+            false
+        }
     }
 
     /// How long a grant or renewal lasts in the row.

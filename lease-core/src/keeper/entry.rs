@@ -157,7 +157,7 @@ impl Entry {
                     });
                 }
                 self.last_error = Some(error);
-                Event::RenewFailed(Spread(rand::random()))
+                Event::RenewFailed(Spread(fastrand::u8(..)))
             }
             Reply::Release(result) => {
                 self.release_tried = true;
@@ -231,14 +231,7 @@ impl Entry {
             token,
         });
         let (clock, drop_at) = (context.clock.clone(), self.tenure.drop_at());
-        let tenancy = Tenancy::new(
-            name.clone(),
-            holder.clone(),
-            token,
-            self.timing.on_lost(),
-            clock,
-            drop_at,
-        );
+        let tenancy = Tenancy::new(name.clone(), holder.clone(), token, self.timing, clock, drop_at);
         let tenancy = Arc::new(tenancy);
         self.tenancy = Some(tenancy.clone());
         if let Some(reply) = self.reply.take() {

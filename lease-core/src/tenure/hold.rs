@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Call, Cause, Effect, Event, Settlement, stop_after};
+use super::{Call, Cause, Effect, Event, Settlement, TenureMutant, stop_after};
 use crate::{Moment, Timing};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,19 +66,37 @@ impl Hold {
     }
 
     pub(super) fn handle(&mut self, timing: &Timing, now: Moment, event: Event, effects: &mut Vec<Effect>) -> Next {
+        let was_stopping = self.is_stopping();
+        let next = self.take(timing, now, event, effects);
+        let stops = self.is_stopping() && !was_stopping;
+        if stops && timing.breaks(TenureMutant::ReleasesBeforeTheEnd) {
+            return Next::Release {
+                at_least_for: timing.at_least_for(),
+            };
+        }
+        next
+    }
+
+    fn take(&mut self, timing: &Timing, now: Moment, event: Event, effects: &mut Vec<Effect>) -> Next {
         match event {
             Event::Tick => self.tick(timing, now, effects),
             Event::Renewed => self.renewed(timing, now),
+            Event::RenewFailed(_) if timing.breaks(TenureMutant::NeverRetries) => {}
             Event::RenewFailed(spread) => {
+                if timing.breaks(TenureMutant::StopsAfterOneError) {
+                    self.tell(Cause::Overdue, effects);
+                }
                 self.renewing = None;
                 self.renew_at = now + spread.of(timing.retry_every());
             }
+            Event::Lost { .. } if timing.breaks(TenureMutant::IgnoresALoss) => self.renewing = None,
             Event::Lost { evicted } => self.lose(now, evicted, effects),
             Event::Started => {
                 self.started_at.get_or_insert(now);
                 self.limit(timing);
             }
             Event::ShutDown => self.tell(Cause::ShutDown, effects),
+            Event::GraceOver if timing.breaks(TenureMutant::ForgetsTheGrace) => {}
             Event::GraceOver => {
                 self.tell(Cause::ShutDown, effects);
                 self.drop_at = self.drop_at.min(now);
@@ -86,13 +104,18 @@ impl Hold {
             }
             Event::Finished { .. } | Event::Abandoned if self.lost => return Next::End(Settlement::NotHeld),
             Event::Finished { ran: true } => {
-                return Next::Release {
-                    at_least_for: timing.at_least_for(),
-                };
+                let forgets = timing.breaks(TenureMutant::ReleaseForgetsTheMinimum);
+                let at_least_for = if forgets { Duration::ZERO } else { timing.at_least_for() };
+                return Next::Release { at_least_for };
             }
             Event::Finished { ran: false } | Event::Abandoned => {
                 return Next::Release {
                     at_least_for: Duration::ZERO,
+                };
+            }
+            Event::Forsaken if timing.breaks(TenureMutant::ReleasesTheForsaken) => {
+                return Next::Release {
+                    at_least_for: timing.at_least_for(),
                 };
             }
             Event::Forsaken => return Next::End(Settlement::Forsaken),
@@ -109,7 +132,10 @@ impl Hold {
             .flatten()
             .filter(|(at, _)| now >= *at)
             .min_by_key(|(at, _)| *at);
-        if let Some((_, cause)) = due {
+        let silent = timing.breaks(TenureMutant::NeverTellsThatItIsOverdue);
+        if let Some((_, cause)) = due
+            && !(silent && cause == Cause::Overdue)
+        {
             self.tell(cause, effects);
         }
         if now >= self.drop_at {
@@ -134,9 +160,14 @@ impl Hold {
         let Some(sent_at) = self.renewing.take() else { return };
         // Once the time to drop f has come, it has come: f may be gone, and its successor may be on its way. After a
         // loss no renewal is under way.
-        if now >= self.drop_at {
+        if now >= self.drop_at && !timing.breaks(TenureMutant::RevivesAfterTheDrop) {
             return;
         }
+        let sent_at = if timing.breaks(TenureMutant::CountsFromTheReply) {
+            now
+        } else {
+            sent_at
+        };
         self.base = sent_at;
         self.renew_at = sent_at + timing.renew_every();
         self.drop_at = drop_at(timing, sent_at);
@@ -169,12 +200,17 @@ impl Hold {
 
     /// f has no longer than its time limit, however long the lease is renewed.
     fn limit(&mut self, timing: &Timing) {
-        if let Some((started_at, limit)) = self.started_at.zip(timing.time_limit()) {
+        if let Some((started_at, limit)) = self.started_at.zip(timing.time_limit())
+            && !timing.breaks(TenureMutant::ForgetsTheTimeLimit)
+        {
             self.drop_at = self.drop_at.min(started_at + limit);
         }
     }
 }
 
 fn drop_at(timing: &Timing, base: Moment) -> Moment {
+    if timing.breaks(TenureMutant::ForgetsTheDrift) {
+        return base + timing.ttl();
+    }
     base + (timing.ttl() - timing.drift())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Call, Effect, Event, Settlement};
+use super::{Call, Effect, Event, Settlement, TenureMutant};
 use crate::{Moment, Timing};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,8 +40,10 @@ impl Repeat {
 
     /// An acquire without an answer.
     pub(super) fn undo(timing: &Timing, now: Moment) -> Self {
+        let keeps = timing.breaks(TenureMutant::UndoKeepsTheMinimum);
         Self {
             undo: true,
+            at_least_for: if keeps { timing.at_least_for() } else { Duration::ZERO },
             ..Self::give_back(timing, now)
         }
     }
@@ -67,12 +69,12 @@ impl Repeat {
             Event::NotHeld => {
                 self.tell(Settlement::NotHeld, effects);
                 self.wait(timing, now);
-                return !self.undo;
+                return !self.undo || timing.breaks(TenureMutant::UndoesOnce);
             }
             Event::ReleaseFailed => {
                 self.tell(Settlement::Failed, effects);
                 self.wait(timing, now);
-                return false;
+                return !self.undo && timing.breaks(TenureMutant::ReleasesOnce);
             }
             Event::Tick if self.next_at.is_some() && now >= self.until => {}
             Event::Tick if self.next_at.is_some_and(|next_at| now >= next_at) => {

@@ -1,0 +1,3 @@
+//! `cargo xtask model` and `cargo xtask sim`: this program, in release mode.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The real tenure machine and the real laws under a model checker.

@@ -1,0 +1,1 @@
+//! Pods with the real keeper in a world of virtual time and seeded faults.
