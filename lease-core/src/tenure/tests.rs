@@ -1,5 +1,7 @@
 //! The times of a tenure, every pair of state and event, and random schedules.
 
+#[cfg(feature = "mutants")]
+mod broken;
 mod table;
 
 use std::time::Duration;
