@@ -8,11 +8,14 @@ use diesel::result::Error as DieselError;
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use lease_core::{Operation, RepoError, RepoErrorKind};
 use tokio::time::timeout;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Subject, text};
+
+mod options;
+mod tls;
 
 /// How long opening one connection may take, from TCP to the session's settings.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -28,30 +31,33 @@ const SETTINGS: &str = "SET statement_timeout = 6000; SET lock_timeout = 5500; S
 /// Where and as whom to connect. It has no `Debug`: it knows the password.
 pub(crate) struct Settings {
     config: Config,
+    tls: MakeRustlsConnect,
 }
 
 impl Settings {
-    /// Reads a URL or a list of `key=value`.
+    /// Reads a URL or a list of `key=value`, and the files it names.
     pub(crate) fn parse(url: &str) -> Result<Self, RepoError> {
         let refused = |reason: String| {
             RepoError::new(RepoErrorKind::Config, Operation::Connect)
                 .with_source(text(reason))
                 .never_executed()
         };
+        let (url, tls) = options::split(url).map_err(refused)?;
         let mut config: Config = url.parse().map_err(|error| refused(redacted(&error)))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(refused(NO_TLS.to_owned()));
-        }
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+        if hosts == 0 {
             return Err(refused("the connection URL names no host".to_owned()));
         }
         if config.get_application_name().is_none() {
             config.application_name("lease");
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_LIMIT);
+            // Each host gets its share, so that one that swallows packets leaves time for the next.
+            config.connect_timeout(CONNECT_LIMIT / u32::try_from(hosts).unwrap_or(u32::MAX));
         }
-        Ok(Self { config })
+        config.ssl_mode(tls.mode.for_driver());
+        let tls = tls.connector().map_err(refused)?;
+        Ok(Self { config, tls })
     }
 
     /// Opens a connection, driven by the runtime this is polled on.
@@ -75,7 +81,11 @@ impl Settings {
     }
 
     async fn open_without_limit(&self) -> Result<AsyncPgConnection, ConnectFailure> {
-        let (client, connection) = self.config.connect(NoTls).await.map_err(ConnectFailure::new)?;
+        let (client, connection) = self
+            .config
+            .connect(self.tls.clone())
+            .await
+            .map_err(ConnectFailure::new)?;
         let mut connection = AsyncPgConnection::try_from_client_and_connection(client, connection)
             .await
             .map_err(unavailable)?;
@@ -137,12 +147,27 @@ fn connect_kind(error: &tokio_postgres::Error) -> RepoErrorKind {
         // method, and for settings that contradict each other.
         None if error.to_string().starts_with("authentication error") => RepoErrorKind::Denied,
         None if error.to_string().starts_with("invalid configuration") => RepoErrorKind::Config,
+        None if is_refused_by_tls(error) => RepoErrorKind::Config,
         None => RepoErrorKind::Unavailable,
     }
 }
 
-const NO_TLS: &str = "this version has no TLS: a connection that the URL wants to be encrypted (`sslmode`) \
-                      can't be opened";
+/// Whether either side will not have the other's certificate or version, or the server has no TLS at all. A connection
+/// that merely broke in a handshake is none of these.
+fn is_refused_by_tls(error: &tokio_postgres::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(this) = cause {
+        let inner = this.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if this.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return true;
+        }
+        cause = this.source();
+    }
+    // The driver's own words, which it has for this alone.
+    error
+        .source()
+        .is_some_and(|source| source.to_string() == "server does not support TLS")
+}
 
 fn unavailable(error: impl Error + Send + Sync + 'static) -> ConnectFailure {
     ConnectFailure {
@@ -158,7 +183,6 @@ fn redacted(error: &tokio_postgres::Error) -> String {
         .strip_prefix("invalid value for option `")
         .and_then(|rest| rest.strip_suffix('`'));
     match option {
-        Some("sslmode") => NO_TLS.to_owned(),
         Some(option) => format!("the connection URL has an invalid value for `{option}`"),
         None if detail.starts_with("unknown option") => "the connection URL has an unknown option".to_owned(),
         None => "the connection URL can't be read".to_owned(),
@@ -180,8 +204,17 @@ mod tests {
     fn a_url_is_refused_with_the_reason_and_without_the_password() {
         for (url, why) in [
             ("postgres://u:hunter2@h:notaport/db", "`port`"),
-            ("postgres://u:hunter2@h/db?sslmode=verify-full", "no TLS"),
-            ("postgres://u:hunter2@h/db?sslmode=require", "no TLS"),
+            ("postgres://u:hunter2@h/db?sslmode=hunter2", "verify-full"),
+            ("postgres://u:hunter2@h/db?sslmode=allow", "`prefer`"),
+            (
+                "postgres://u:hunter2@h/db?sslmode=verify-full&sslrootcert=/no/such",
+                "`sslrootcert` /no/such",
+            ),
+            ("postgres://u:hunter2@h/db?sslcert=/no/such", "need each other"),
+            (
+                "host=h password=hunter2 sslcert=/no/such sslkey=/no/such",
+                "`sslcert` /no/such",
+            ),
             ("postgres://u:hunter2@h/db?hunter2=1", "unknown option"),
             ("host=h password=x hunter2 =y", "unknown option"),
             ("host=h password='hunter2", "can't be read"),
