@@ -51,6 +51,34 @@ mod deleting {
     conformance!(Deleting; groups = [basic, renewal, contention]; ignore = "needs PostgreSQL: cargo xtask test");
 }
 
+/// Over TLS, with the server verified by name.
+mod verify_full {
+    use super::*;
+    use crate::support::tls::Verified;
+
+    struct Encrypted(Database);
+
+    impl Harness for Encrypted {
+        type Repo = PostgresRepo;
+
+        async fn open() -> Self {
+            let database = Verified::shared().database();
+            database.repo().await.migrate().await.unwrap();
+            Self(database)
+        }
+
+        async fn client(&self) -> PostgresRepo {
+            self.0.repo().await
+        }
+
+        async fn step_clock(&self, by_us: i64) {
+            self.0.step_clock(by_us);
+        }
+    }
+
+    conformance!(Encrypted; inspect; ignore = "needs PostgreSQL: cargo xtask test");
+}
+
 /// Under SERIALIZABLE a commit may fail after its statement has answered with a row. Grants were reported whose commit
 /// had failed, until every answer was read to its end.
 mod serializable {

@@ -20,5 +20,7 @@ mod isolation;
 mod laws;
 #[path = "sql/schema.rs"]
 mod schema;
+#[path = "sql/tls.rs"]
+mod tls;
 #[path = "sql/zones.rs"]
 mod zones;

@@ -53,7 +53,7 @@ async fn drop_role(database: &Database) {
 async fn a_url_that_cannot_be_used_is_a_config_error() {
     let url = format!("postgres://u:{SECRET}@h:port/db");
     assert_eq!(refused(&url).await.kind(), RepoErrorKind::Config);
-    let url = format!("postgres://u:{SECRET}@h/db?sslmode=verify-full");
+    let url = format!("postgres://u:{SECRET}@h/db?sslmode=verify-full&sslrootcert=/no/such/file");
     assert_eq!(refused(&url).await.kind(), RepoErrorKind::Config);
 }
 

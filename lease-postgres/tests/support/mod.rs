@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 pub(crate) mod proxy;
+pub(crate) mod tls;
 
 use std::future::Future;
 use std::time::Duration;
@@ -23,7 +24,12 @@ pub(crate) struct Database {
 impl Database {
     /// A database without the table.
     pub(crate) fn empty() -> Self {
-        let own = Postgres::shared().unwrap().database().unwrap();
+        Self::on(Postgres::shared().unwrap())
+    }
+
+    /// A database without the table, on a server of a test's own.
+    pub(crate) fn on(server: &Postgres) -> Self {
+        let own = server.database().unwrap();
         Self {
             name: own.name().to_owned(),
             url: own.url().to_owned(),
