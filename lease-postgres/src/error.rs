@@ -10,12 +10,12 @@ use std::fmt;
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use diesel_async::pooled_connection::PoolError as ManagerError;
 use diesel_async::pooled_connection::deadpool::PoolError;
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
 
 use crate::schema;
 use crate::session::ConnectFailure;
 use crate::sql;
+use crate::target::Session;
 
 /// What an error is about.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ pub(crate) enum Verdict {
 }
 
 /// Finds out what a failed statement means. The connection is good afterwards unless the verdict is `Final`.
-pub(crate) async fn explain(connection: &mut AsyncPgConnection, subject: &Subject, error: DieselError) -> Verdict {
+pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error: DieselError) -> Verdict {
     use DatabaseErrorKind as Kind;
     match &error {
         DieselError::DatabaseError(Kind::SerializationFailure, _) => Verdict::Conflict(
@@ -109,7 +109,7 @@ pub(crate) async fn explain(connection: &mut AsyncPgConnection, subject: &Subjec
         DieselError::DatabaseError(Kind::UnableToSendCommand | Kind::ClosedConnection, _) => {
             Verdict::Final(subject.error(RepoErrorKind::Unavailable).with_source(error))
         }
-        DieselError::DatabaseError(..) => match reason(connection, subject).await {
+        DieselError::DatabaseError(..) => match reason(session, subject).await {
             Ok(Some(reason)) => Verdict::Final(reason.error(subject, Some(error)).never_executed()),
             Ok(None) => Verdict::Unexplained(subject.error(RepoErrorKind::Other).never_executed().with_source(error)),
             // The session ended with the statement, as when the server is stopped: whether it committed is open.
@@ -141,32 +141,29 @@ impl Reason {
 }
 
 /// Looks for what is wrong with the server, the table or our grants.
-pub(crate) async fn reason(
-    connection: &mut AsyncPgConnection,
-    subject: &Subject,
-) -> Result<Option<Reason>, DieselError> {
+pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Result<Option<Reason>, DieselError> {
     let grants = if subject.deletes {
         "SELECT,INSERT,UPDATE,DELETE"
     } else {
         "SELECT,INSERT,UPDATE"
     };
-    let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) = sql::only(
-        sql::bound(sql::Probe, &[sql::Value::Text(grants)])
-            .load(connection)
-            .await?,
-    )?;
+    let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) =
+        sql::only(session.rows(sql::Probe, &[sql::Value::Text(grants)]).await?)?;
     Ok(if !found && out_of_reach {
-        let text = "the role has no USAGE on the schema of the table task_leases";
+        let text = format!("the role has no USAGE on the schema of the table {}", session.target);
         Some(Reason::new(RepoErrorKind::Denied, text))
     } else if !found {
-        let text = "there is no table task_leases in the search path";
+        let text = match session.target.schema() {
+            Some(_) => format!("there is no table {}", session.target),
+            None => format!("there is no table {} in the search path", session.target),
+        };
         Some(Reason::new(RepoErrorKind::SchemaMissing, text))
-    } else if let Some(problems) = schema::problems(connection).await? {
+    } else if let Some(problems) = schema::problems(session).await? {
         Some(Reason::new(RepoErrorKind::SchemaMismatch, problems))
     } else if read_only {
         Some(Reason::new(RepoErrorKind::ReadOnly, "the session is read-only"))
     } else if !missing_grants.is_empty() {
-        let text = format!("the role lacks {missing_grants} on the table task_leases");
+        let text = format!("the role lacks {missing_grants} on the table {}", session.target);
         Some(Reason::new(RepoErrorKind::Denied, text))
     } else {
         None

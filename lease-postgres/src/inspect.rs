@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use diesel::pg::data_types::PgTimestamp;
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{
     Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, PURGE_MARGIN, Release, RepoError, RowTimes,
 };
@@ -11,6 +10,7 @@ use lease_core::{
 use crate::PostgresRepo;
 use crate::error::{Failure, Subject};
 use crate::sql::{self, Value::Int, Value::Text};
+use crate::target::Session;
 use crate::task::Task;
 use crate::value::{Lossy, db_time, left, span};
 
@@ -21,22 +21,22 @@ const PURGE_LIMIT: Duration = Duration::from_secs(600);
 
 impl Inspect for PostgresRepo {
     async fn list(&self) -> Result<Vec<LeaseRow>, RepoError> {
-        self.source.run_alone(Listing, LIMIT).await
+        self.source.run_alone(&self.target, Listing, LIMIT).await
     }
 
     async fn get(&self, name: &LeaseName) -> Result<Option<LeaseRow>, RepoError> {
-        self.source.run_alone(Getting(name.clone()), LIMIT).await
+        self.source.run_alone(&self.target, Getting(name.clone()), LIMIT).await
     }
 
     async fn evict(&self, name: &LeaseName, by: &Label, reason: &Note) -> Result<Evict, RepoError> {
         self.source
-            .run_alone(Evicting::new(name, by, reason, false), LIMIT)
+            .run_alone(&self.target, Evicting::new(name, by, reason, false), LIMIT)
             .await
     }
 
     async fn evict_now(&self, name: &LeaseName, by: &Label, reason: &Note) -> Result<Evict, RepoError> {
         self.source
-            .run_alone(Evicting::new(name, by, reason, true), LIMIT)
+            .run_alone(&self.target, Evicting::new(name, by, reason, true), LIMIT)
             .await
     }
 
@@ -47,16 +47,16 @@ impl Inspect for PostgresRepo {
             holder: format!("pause/{by}"),
             reason: reason.clone(),
         };
-        self.source.run_alone(task, LIMIT).await
+        self.source.run_alone(&self.target, task, LIMIT).await
     }
 
     async fn resume(&self, name: &LeaseName) -> Result<Release, RepoError> {
-        self.source.run_alone(Resuming(name.clone()), LIMIT).await
+        self.source.run_alone(&self.target, Resuming(name.clone()), LIMIT).await
     }
 
     async fn purge(&self, older_than: Duration) -> Result<u64, RepoError> {
         let task = Purging { older_than, deleted: 0 };
-        self.source.run_alone(task, PURGE_LIMIT).await
+        self.source.run_alone(&self.target, task, PURGE_LIMIT).await
     }
 }
 
@@ -69,8 +69,8 @@ impl Task for Listing {
         Subject::new(Operation::Inspect("list"))
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Vec<LeaseRow>, Failure> {
-        let rows: Vec<Row> = sql::bound(sql::List, &[]).load(connection).await?;
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Vec<LeaseRow>, Failure> {
+        let rows: Vec<Row> = session.rows(sql::List, &[]).await?;
         Ok(rows.into_iter().map(shown).collect())
     }
 }
@@ -84,9 +84,9 @@ impl Task for Getting {
         Subject::of(Operation::Inspect("get"), &self.0)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Option<LeaseRow>, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Option<LeaseRow>, Failure> {
         let values = [Text(self.0.as_str())];
-        let row: Option<Row> = sql::first(sql::bound(sql::Get, &values).load(connection).await?);
+        let row: Option<Row> = sql::first(session.rows(sql::Get, &values).await?);
         Ok(row.map(shown))
     }
 }
@@ -117,12 +117,12 @@ impl Task for Evicting {
         Subject::of(Operation::Inspect(method), &self.name)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Evict, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Evict, Failure> {
         let values = [Text(self.name.as_str()), Text(&self.holder), Text(self.reason.as_str())];
         let rows: Vec<(PgTimestamp, PgTimestamp)> = if self.at_once {
-            sql::bound(sql::EvictNow, &values).load(connection).await?
+            session.rows(sql::EvictNow, &values).await?
         } else {
-            sql::bound(sql::Evict, &values).load(connection).await?
+            session.rows(sql::Evict, &values).await?
         };
         Ok(
             sql::first(rows).map_or(Evict::NotHeld, |(expires_at, now)| Evict::Evicted {
@@ -146,14 +146,14 @@ impl Task for Pausing {
         Subject::of(Operation::Inspect("pause"), &self.name)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<(), Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<(), Failure> {
         let values = [
             Text(self.name.as_str()),
             Text(&self.holder),
             Int(span(self.duration)),
             Text(self.reason.as_str()),
         ];
-        sql::bound(sql::Pause, &values).execute(connection).await?;
+        session.execute(sql::Pause, &values).await?;
         Ok(())
     }
 }
@@ -167,9 +167,9 @@ impl Task for Resuming {
         Subject::of(Operation::Inspect("resume"), &self.0)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Release, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Release, Failure> {
         let values = [Text(self.0.as_str())];
-        let resumed = sql::bound(sql::Resume, &values).execute(connection).await?;
+        let resumed = session.execute(sql::Resume, &values).await?;
         Ok(if resumed > 0 {
             Release::Released
         } else {
@@ -191,12 +191,12 @@ impl Task for Purging {
         Subject::new(Operation::Inspect("purge")).deleting(true)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<u64, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<u64, Failure> {
         let age = Int(span(self.older_than.max(PURGE_MARGIN)));
-        let names: Vec<(String,)> = sql::bound(sql::Purgeable, &[age]).load(connection).await?;
+        let names: Vec<(String,)> = session.rows(sql::Purgeable, &[age]).await?;
         for (name,) in names {
             let values = [Text(&name), age];
-            self.deleted += sql::bound(sql::Purge, &values).execute(connection).await? as u64;
+            self.deleted += session.execute(sql::Purge, &values).await? as u64;
         }
         Ok(self.deleted)
     }

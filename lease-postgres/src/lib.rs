@@ -9,6 +9,7 @@ mod schema;
 mod session;
 mod sql;
 mod table;
+mod target;
 mod task;
 mod value;
 

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::{Subject, no_connection, text};
 use crate::session::{CONNECT_LIMIT, Settings};
+use crate::target::Target;
 use crate::task::{Progress, Task, within};
 
 /// Connections of a repo made by `connect`.
@@ -54,11 +55,11 @@ impl Source {
     }
 
     /// Runs a task on a pooled connection.
-    pub(crate) async fn run<T: Task>(&self, task: T, limit: Duration) -> Result<T::Answer, RepoError> {
+    pub(crate) async fn run<T: Task>(&self, target: &Target, task: T, limit: Duration) -> Result<T::Answer, RepoError> {
         match self {
             Self::Own { pool, .. } => {
                 let progress = Progress::default();
-                let answer = within(limit, task, Door::Pool(pool.clone()), &progress).await;
+                let answer = within(limit, target, task, Door::Pool(pool.clone()), &progress).await;
                 if answer
                     .as_ref()
                     .is_err_and(|error| error.kind() == RepoErrorKind::Timeout)
@@ -69,15 +70,22 @@ impl Source {
                 }
                 answer
             }
-            Self::Foreign { .. } => self.run_alone(task, limit).await,
+            Self::Foreign { .. } => self.run_alone(target, task, limit).await,
         }
     }
 
     /// Runs a task on a connection of its own on the caller's runtime, or on one from the application's pool.
-    pub(crate) async fn run_alone<T: Task>(&self, task: T, limit: Duration) -> Result<T::Answer, RepoError> {
+    pub(crate) async fn run_alone<T: Task>(
+        &self,
+        target: &Target,
+        task: T,
+        limit: Duration,
+    ) -> Result<T::Answer, RepoError> {
         match self {
-            Self::Own { settings, .. } => within(limit, task, Door::Open(settings.clone()), &Progress::default()).await,
-            Self::Foreign { pool, home } => at_home(home, limit, task, Door::Pool(pool.clone())).await,
+            Self::Own { settings, .. } => {
+                within(limit, target, task, Door::Open(settings.clone()), &Progress::default()).await
+            }
+            Self::Foreign { pool, home } => at_home(home, limit, target.clone(), task, Door::Pool(pool.clone())).await,
         }
     }
 }
@@ -109,11 +117,17 @@ impl fmt::Debug for Source {
 ///
 /// The limit holds there, so that the connection is not kept longer when our caller is slow; and here, so that our
 /// caller gets an answer when that runtime is stuck.
-async fn at_home<T: Task>(home: &Handle, limit: Duration, task: T, door: Door) -> Result<T::Answer, RepoError> {
+async fn at_home<T: Task>(
+    home: &Handle,
+    limit: Duration,
+    target: Target,
+    task: T,
+    door: Door,
+) -> Result<T::Answer, RepoError> {
     let subject = task.subject();
     let progress = Arc::new(Progress::default());
     let there = progress.clone();
-    let mut running = AbortOnDrop(home.spawn(async move { within(limit, task, door, &there).await }));
+    let mut running = AbortOnDrop(home.spawn(async move { within(limit, &target, task, door, &there).await }));
     match timeout(limit, &mut running.0).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(ended)) => {

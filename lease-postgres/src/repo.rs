@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use diesel::pg::data_types::PgTimestamp;
+use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
 use tokio::runtime::Handle;
 
@@ -13,6 +13,7 @@ use crate::error::{Failure, Subject};
 use crate::pool::Source;
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
+use crate::target::{Session, Target};
 use crate::task::Task;
 use crate::value::{Lossy, left, span};
 
@@ -26,6 +27,7 @@ use crate::value::{Lossy, left, span};
 #[derive(Clone)]
 pub struct PostgresRepo {
     pub(crate) source: Source,
+    pub(crate) target: Target,
     pub(crate) delete_on_release: bool,
 }
 
@@ -85,6 +87,18 @@ impl PostgresRepo {
         Self::with_source(Source::Foreign { pool, home })
     }
 
+    /// Another table than `task_leases` in the search path: `"table"`, or `"schema.table"`.
+    ///
+    /// The names are taken as they are, with their case, and quoted in each statement. Pods exclude each other only
+    /// through the same table. Statements on a table with a name of its own are prepared once per connection too.
+    ///
+    /// # Errors
+    /// `Config` for a name that the database would cut or refuse: an empty one, more than 63 bytes, control characters.
+    pub fn table(mut self, name: &str) -> Result<Self, RepoError> {
+        self.target = Target::parse(name)?;
+        Ok(self)
+    }
+
     /// Whether a release deletes the row, once no minimum is left to wait for, as the Go package did. Off by default.
     ///
     /// What is lost: the row carries the fencing token. After a delete the next token comes from the database's clock
@@ -98,6 +112,7 @@ impl PostgresRepo {
     fn with_source(source: Source) -> Self {
         Self {
             source,
+            target: Target::default(),
             delete_on_release: false,
         }
     }
@@ -107,6 +122,7 @@ impl fmt::Debug for PostgresRepo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresRepo")
             .field("source", &self.source)
+            .field("table", &format_args!("{}", self.target))
             .field("delete_on_release", &self.delete_on_release)
             .finish()
     }
@@ -114,11 +130,15 @@ impl fmt::Debug for PostgresRepo {
 
 impl Repo for PostgresRepo {
     async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
-        self.source.run(Acquiring(claim.clone()), claim.limit).await
+        self.source
+            .run(&self.target, Acquiring(claim.clone()), claim.limit)
+            .await
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
-        self.source.run(Renewing(claim.clone()), claim.limit).await
+        self.source
+            .run(&self.target, Renewing(claim.clone()), claim.limit)
+            .await
     }
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
@@ -126,7 +146,7 @@ impl Repo for PostgresRepo {
             claim: claim.clone(),
             delete: self.delete_on_release,
         };
-        self.source.run(task, claim.limit).await
+        self.source.run(&self.target, task, claim.limit).await
     }
 }
 
@@ -139,15 +159,14 @@ impl Task for Acquiring {
         Subject::of(Operation::Acquire, &self.0.name)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Acquire, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Acquire, Failure> {
         type Answer = (Option<i64>, Option<Lossy>, Option<PgTimestamp>, Option<PgTimestamp>);
         let values = [
             Text(self.0.name.as_str()),
             Text(self.0.holder.as_str()),
             Int(span(self.0.ttl)),
         ];
-        let (token, holder, expires_at, now): Answer =
-            sql::only(sql::bound(sql::Acquire, &values).load(connection).await?)?;
+        let (token, holder, expires_at, now): Answer = sql::only(session.rows(sql::Acquire, &values).await?)?;
         if let Some(token) = token {
             return match Token::new(token) {
                 Ok(token) => Ok(Acquire::Granted(token)),
@@ -172,15 +191,15 @@ impl Task for Renewing {
 
     /// When the update matched nothing, one read says why. If that finds the lease ours and live, something moved in
     /// between, and the update is tried again.
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Renew, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Renew, Failure> {
         let Claim { name, holder, ttl, .. } = &self.0;
         loop {
             let values = [Text(name.as_str()), Text(holder.as_str()), Int(span(*ttl))];
-            if sql::bound(sql::Renew, &values).execute(connection).await? > 0 {
+            if session.execute(sql::Renew, &values).await? > 0 {
                 return Ok(Renew::Renewed);
             }
             let rows: Vec<(Lossy, Option<PgTimestamp>, PgTimestamp, PgTimestamp)> =
-                sql::bound(sql::Why, &values[..1]).load(connection).await?;
+                session.rows(sql::Why, &values[..1]).await?;
             let Some((row_holder, released_at, expires_at, now)) = sql::first(rows) else {
                 return Ok(Renew::Lost(Loss::Gone));
             };
@@ -205,17 +224,17 @@ impl Task for Releasing {
         Subject::of(Operation::Release, &self.claim.name).deleting(self.delete)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<Release, Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Release, Failure> {
         let values = [
             Text(self.claim.name.as_str()),
             Text(self.claim.holder.as_str()),
             Int(span(self.claim.at_least_for)),
         ];
         let released = if self.delete {
-            let (count,): (i64,) = sql::only(sql::bound(sql::ReleaseOrDelete, &values).load(connection).await?)?;
+            let (count,): (i64,) = sql::only(session.rows(sql::ReleaseOrDelete, &values).await?)?;
             count > 0
         } else {
-            sql::bound(sql::Release, &values).execute(connection).await? > 0
+            session.execute(sql::Release, &values).await? > 0
         };
         Ok(if released { Release::Released } else { Release::NotHeld })
     }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel::sql_types::{Bool, Nullable};
-use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use diesel_async::SimpleAsyncConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
 
 use crate::PostgresRepo;
 use crate::error::{Failure, Reason, Subject, reason};
 
-use crate::sql::{Value::Int, bound, only, statement};
+use crate::sql::{Value::Int, Value::Text, only, statement};
 use crate::table::Table;
+use crate::target::Session;
 use crate::task::{Task, pause};
 
 /// The table as `migrate` creates it.
@@ -39,11 +40,13 @@ statement! {
 }
 
 statement! {
-    /// Whether the session is read-only, has a schema to create in, may create there, and owns the table.
+    /// Whether the session is read-only, has a schema to create in, may create there, and owns the table: schema, empty
+    /// for the first of the search path.
     MayChange -> (Bool, Bool, Nullable<Bool>, Nullable<Bool>):
-    "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_schema() IS NOT NULL, ",
-    "has_schema_privilege(current_schema(), 'CREATE'), ",
-    "(SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = to_regclass('task_leases'))",
+    "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, n.oid IS NOT NULL, ",
+    "has_schema_privilege(n.oid, 'CREATE'), ",
+    "(SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = to_regclass('task_leases')) ",
+    "FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = COALESCE(NULLIF($1, ''), current_schema()::text)",
 }
 
 impl PostgresRepo {
@@ -60,7 +63,7 @@ impl PostgresRepo {
     /// # Cancelling
     /// Dropping the future rolls back, unless the commit is already under way. It can simply be called again.
     pub async fn migrate(&self) -> Result<(), RepoError> {
-        self.source.run_alone(Migrating, MIGRATE_LIMIT).await
+        self.source.run_alone(&self.target, Migrating, MIGRATE_LIMIT).await
     }
 
     /// Checks that the table is as the statements need it. It reads the catalog and needs no right to change it.
@@ -76,6 +79,7 @@ impl PostgresRepo {
     pub async fn check_schema(&self) -> Result<(), RepoError> {
         self.source
             .run_alone(
+                &self.target,
                 Checking {
                     delete_on_release: self.delete_on_release,
                 },
@@ -86,8 +90,8 @@ impl PostgresRepo {
 }
 
 /// What is wrong with the table, in one text; `None` when it is fit or missing.
-pub(crate) async fn problems(connection: &mut AsyncPgConnection) -> QueryResult<Option<String>> {
-    let problems = Table::look(connection).await?.problems();
+pub(crate) async fn problems(session: &mut Session<'_>) -> QueryResult<Option<String>> {
+    let problems = Table::look(session).await?.problems();
     Ok((!problems.is_empty()).then(|| problems.join("; ")))
 }
 
@@ -102,11 +106,11 @@ impl Task for Checking {
         Subject::new(Operation::CheckSchema).deleting(self.delete_on_release)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<(), Failure> {
-        for warning in Table::look(connection).await?.slow() {
-            tracing::warn!(target: "lease", "task_leases: {warning}");
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<(), Failure> {
+        for warning in Table::look(session).await?.slow() {
+            tracing::warn!(target: "lease", "{}: {warning}", session.target);
         }
-        match reason(connection, &self.subject()).await? {
+        match reason(session, &self.subject()).await? {
             Some(reason) => Err(reason.error(&self.subject(), None).into()),
             None => Ok(()),
         }
@@ -122,24 +126,24 @@ impl Task for Migrating {
         Subject::new(Operation::Migrate)
     }
 
-    async fn attempt(&mut self, connection: &mut AsyncPgConnection) -> Result<(), Failure> {
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<(), Failure> {
         let mut refusal = None;
         for _ in 0..TRIES {
-            let table = Table::look(connection).await?;
+            let table = Table::look(session).await?;
             if missing(&table).is_none() {
-                return match problems(connection).await? {
+                return match problems(session).await? {
                     Some(text) => Err(Reason::new(RepoErrorKind::SchemaMismatch, text)
                         .error(&self.subject(), None)
                         .into()),
                     None => Ok(()),
                 };
             }
-            match change(connection).await {
+            match change(session).await {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) if is_alive(&error) => {
-                    connection.batch_execute("ROLLBACK").await?;
-                    if let Some(reason) = forbidden(connection, table.exists()).await? {
+                    session.connection.batch_execute("ROLLBACK").await?;
+                    if let Some(reason) = forbidden(session, table.exists()).await? {
                         return Err(reason.error(&self.subject(), Some(error)).into());
                     }
                     refusal = Some(error);
@@ -156,16 +160,17 @@ impl Task for Migrating {
 }
 
 /// One try, in a transaction. `false` when another pod is at it.
-async fn change(connection: &mut AsyncPgConnection) -> QueryResult<bool> {
-    connection.batch_execute(BEGIN).await?;
-    let (ours,): (bool,) = only(bound(TryAdvisoryLock, &[Int(ADVISORY_KEY)]).load(connection).await?)?;
+async fn change(session: &mut Session<'_>) -> QueryResult<bool> {
+    session.connection.batch_execute(BEGIN).await?;
+    let (ours,): (bool,) = only(session.rows(TryAdvisoryLock, &[Int(ADVISORY_KEY)]).await?)?;
     if !ours {
-        connection.batch_execute("ROLLBACK").await?;
+        session.connection.batch_execute("ROLLBACK").await?;
         return Ok(false);
     }
     // Another pod may have done it since we looked.
-    let ddl = missing(&Table::look(connection).await?).unwrap_or_default();
-    connection.batch_execute(&format!("{ddl}; COMMIT")).await?;
+    let ddl = missing(&Table::look(session).await?).unwrap_or_default();
+    let ddl = session.target.rewrite(&ddl).unwrap_or(ddl);
+    session.connection.batch_execute(&format!("{ddl}; COMMIT")).await?;
     Ok(true)
 }
 
@@ -204,18 +209,28 @@ fn missing(table: &Table) -> Option<String> {
 }
 
 /// Why the role could never make the change, however long it waits.
-async fn forbidden(connection: &mut AsyncPgConnection, exists: bool) -> QueryResult<Option<Reason>> {
+async fn forbidden(session: &mut Session<'_>, exists: bool) -> QueryResult<Option<Reason>> {
+    let schema = session.target.schema().unwrap_or_default().to_owned();
     let (read_only, has_schema, may_create, owns): (bool, bool, Option<bool>, Option<bool>) =
-        only(bound(MayChange, &[]).load(connection).await?)?;
-    let denied = |text| Some(Reason::new(RepoErrorKind::Denied, text));
+        only(session.rows(MayChange, &[Text(&schema)]).await?)?;
+    let denied = |text: &str| Some(Reason::new(RepoErrorKind::Denied, text));
     Ok(if read_only {
         Some(Reason::new(RepoErrorKind::ReadOnly, "the session is read-only"))
     } else if exists && owns == Some(false) {
-        denied("only the owner of the table task_leases may add columns to it")
+        denied(&format!(
+            "only the owner of the table {} may add columns to it",
+            session.target
+        ))
     } else if !exists && !has_schema {
-        denied("the search path has no schema to create the table in")
+        denied(&match session.target.schema() {
+            Some(schema) => format!("there is no schema {schema} to create the table in"),
+            None => "the search path has no schema to create the table in".to_owned(),
+        })
     } else if !exists && may_create == Some(false) {
-        denied("the role may not create a table in the first schema of the search path")
+        denied(&match session.target.schema() {
+            Some(schema) => format!("the role may not create a table in the schema {schema}"),
+            None => "the role may not create a table in the first schema of the search path".to_owned(),
+        })
     } else {
         None
     })

@@ -3,6 +3,7 @@
 //! `diesel::sql_query` and the query builder's `UPDATE` are prepared anew at each use, which halves the throughput;
 //! a query fragment of a fixed text and a static id is kept by the connection.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use diesel::pg::Pg;
@@ -10,7 +11,7 @@ use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{Error, QueryResult};
 use diesel::sql_types::{BigInt, Nullable, Text, Timestamptz};
 
-/// One fixed text. In it `$1`, `$2`.. stand for the values of [`bound`]; each may occur more than once.
+/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
 pub(crate) trait Statement: Send + Sync + 'static {
     /// The text.
     const TEXT: &'static str;
@@ -26,23 +27,38 @@ pub(crate) enum Value<'a> {
 }
 
 /// A statement with its values, ready to run.
-pub(crate) fn bound<'a, S: Statement>(_: S, values: &'a [Value<'a>]) -> Bound<'a, S> {
-    Bound {
-        values,
-        statement: PhantomData,
-    }
-}
-
-/// See [`bound`].
-pub(crate) struct Bound<'a, S> {
+///
+/// `OWN_TEXT` says that the text is not the statement's own, so that the connection must not keep it under its type.
+pub(crate) struct Bound<'a, S, const OWN_TEXT: bool> {
+    text: Cow<'static, str>,
     values: &'a [Value<'a>],
     statement: PhantomData<S>,
 }
 
-impl<S: Statement> QueryFragment<Pg> for Bound<'_, S> {
+impl<'a, S: Statement> Bound<'a, S, true> {
+    pub(crate) fn new(_: S, values: &'a [Value<'a>]) -> Self {
+        Self {
+            text: Cow::Borrowed(S::TEXT),
+            values,
+            statement: PhantomData,
+        }
+    }
+}
+
+impl<'a, S: Statement> Bound<'a, S, false> {
+    pub(crate) fn with_text(_: S, values: &'a [Value<'a>], text: String) -> Self {
+        Self {
+            text: Cow::Owned(text),
+            values,
+            statement: PhantomData,
+        }
+    }
+}
+
+impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Pg> for Bound<'_, S, OWN_TEXT> {
     /// Diesel numbers parameters by their place, so a value that occurs twice is bound twice.
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let mut pieces = S::TEXT.split('$');
+        let mut pieces = self.text.split('$');
         out.push_sql(pieces.next().unwrap_or_default());
         for piece in pieces {
             let (number, text) = piece.split_at_checked(1).unwrap_or_default();
@@ -61,13 +77,14 @@ impl<S: Statement> QueryFragment<Pg> for Bound<'_, S> {
     }
 }
 
-impl<S: Statement> Query for Bound<'_, S> {
+impl<S: Statement, const OWN_TEXT: bool> Query for Bound<'_, S, OWN_TEXT> {
     type SqlType = S::Row;
 }
 
-impl<S: Statement> QueryId for Bound<'_, S> {
+/// A text of its own is kept by its type; any other by itself, which costs a look at all of it.
+impl<S: Statement, const OWN_TEXT: bool> QueryId for Bound<'_, S, OWN_TEXT> {
     type QueryId = S;
-    const HAS_STATIC_QUERY_ID: bool = true;
+    const HAS_STATIC_QUERY_ID: bool = OWN_TEXT;
 }
 
 /// The first row of an answer that was read to its end, with `load`.
@@ -312,15 +329,15 @@ mod tests {
     #[test]
     fn a_value_used_twice_is_bound_twice() {
         let values = [Value::Text("job"), Value::Text("pod/1"), Value::Int(7)];
-        let text = debug_query::<Pg, _>(&bound(Renew, &values)).to_string();
+        let text = debug_query::<Pg, _>(&Bound::new(Renew, &values)).to_string();
         assert!(text.contains("t.expires_at, clock_timestamp() + $1 *"), "{text}");
         assert!(text.ends_with(r#"-- binds: [7, "job", "pod/1", "pod/1"]"#), "{text}");
-        assert!(bound(Renew, &values).is_safe_to_cache_prepared(&Pg).unwrap());
+        assert!(Bound::new(Renew, &values).is_safe_to_cache_prepared(&Pg).unwrap());
     }
 
     #[test]
     fn a_missing_value_is_an_error() {
         let mut builder = diesel::pg::PgQueryBuilder::default();
-        assert!(bound(Renew, &[]).to_sql(&mut builder, &Pg).is_err());
+        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Pg).is_err());
     }
 }

@@ -2,9 +2,9 @@
 
 use diesel::result::QueryResult;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
-use crate::sql::{bound, clock_us, first, statement};
+use crate::sql::{clock_us, first, statement};
+use crate::target::Session;
 
 statement! {
     /// The table itself: its kind, whether it is permanent, its storage options, and the server's clock.
@@ -84,7 +84,7 @@ const fn text_column(name: &'static str, width: usize, not_null: bool) -> Needed
     }
 }
 
-/// The table `task_leases` as it was found in the search path, if it was.
+/// The table as it was found, if it was.
 pub(crate) struct Table {
     relation: Option<Storage>,
     columns: Vec<Column>,
@@ -114,10 +114,10 @@ struct Index {
 
 impl Table {
     /// Reads the catalog.
-    pub(crate) async fn look(connection: &mut AsyncPgConnection) -> QueryResult<Self> {
-        let relation: Option<(String, bool, String, i64)> = first(bound(Relation, &[]).load(connection).await?);
-        let columns: Vec<(String, String, bool, bool, Option<String>)> = bound(Columns, &[]).load(connection).await?;
-        let indexes: Vec<(String, bool, bool)> = bound(Indexes, &[]).load(connection).await?;
+    pub(crate) async fn look(session: &mut Session<'_>) -> QueryResult<Self> {
+        let relation: Option<(String, bool, String, i64)> = first(session.rows(Relation, &[]).await?);
+        let columns: Vec<(String, String, bool, bool, Option<String>)> = session.rows(Columns, &[]).await?;
+        let indexes: Vec<(String, bool, bool)> = session.rows(Indexes, &[]).await?;
         Ok(Self {
             relation: relation.map(|(kind, permanent, options, clock_us)| Storage {
                 kind,
@@ -166,7 +166,7 @@ impl Table {
         };
         let mut problems = Vec::new();
         if !matches!(relation.kind.as_str(), "r" | "p") {
-            problems.push("task_leases is no table".to_owned());
+            problems.push("it is no table".to_owned());
         }
         if !relation.permanent {
             problems.push("the table is unlogged or temporary, so a crash empties it".to_owned());

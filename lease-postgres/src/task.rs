@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use diesel_async::AsyncPgConnection;
 use lease_core::{RepoError, RepoErrorKind};
 use tokio::time::timeout;
 
 use crate::error::{Failure, Subject, Verdict, explain, text};
 use crate::pool::Door;
+use crate::target::{Session, Target};
 
 /// How often a statement is tried in all that the server refused for no reason we know.
 const UNEXPLAINED_TRIES: u32 = 3;
@@ -25,31 +25,39 @@ pub(crate) trait Task: Send + 'static {
     fn subject(&self) -> Subject;
 
     /// Does it once. It is called again after a conflict.
-    fn attempt(
-        &mut self,
-        connection: &mut AsyncPgConnection,
-    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+    fn attempt(&mut self, session: &mut Session<'_>) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
 
 /// Runs a task to its end or its limit.
 pub(crate) async fn within<T: Task>(
     limit: Duration,
+    target: &Target,
     task: T,
     door: Door,
     progress: &Progress,
 ) -> Result<T::Answer, RepoError> {
     let subject = task.subject();
-    timeout(limit, run(task, door, &subject, progress))
+    timeout(limit, run(target, task, door, &subject, progress))
         .await
         .unwrap_or_else(|_| Err(progress.out_of_time(&subject, limit)))
 }
 
-async fn run<T: Task>(mut task: T, door: Door, subject: &Subject, progress: &Progress) -> Result<T::Answer, RepoError> {
+async fn run<T: Task>(
+    target: &Target,
+    mut task: T,
+    door: Door,
+    subject: &Subject,
+    progress: &Progress,
+) -> Result<T::Answer, RepoError> {
     let mut connection = door.enter(subject).await?;
     let mut tries = 0;
     loop {
         progress.set(Phase::Sent);
-        let error = match task.attempt(&mut connection).await {
+        let mut session = Session {
+            connection: &mut connection,
+            target,
+        };
+        let error = match task.attempt(&mut session).await {
             Ok(answer) => {
                 connection.ended_in_order();
                 return Ok(answer);
@@ -58,7 +66,7 @@ async fn run<T: Task>(mut task: T, door: Door, subject: &Subject, progress: &Pro
             Err(Failure::Driver(error)) => error,
         };
         tries += 1;
-        match explain(&mut connection, subject, error).await {
+        match explain(&mut session, subject, error).await {
             Verdict::Conflict(error) => progress.set(Phase::Refused(error)),
             Verdict::Unexplained(error) if tries < UNEXPLAINED_TRIES => progress.set(Phase::Refused(error)),
             Verdict::Unexplained(error) => {

@@ -6,77 +6,67 @@ use lease_testkit::{Harness, conformance};
 mod support;
 use support::Database;
 
-struct Postgres(Database);
+/// A harness on a database that this makes, which gets the table; and what is done to each client's repo.
+macro_rules! harness {
+    ($name:ident: $database:expr) => {
+        harness!($name: $database, |repo: PostgresRepo| repo);
+    };
+    ($name:ident: $database:expr, $client:expr) => {
+        struct $name(Database);
 
-impl Harness for Postgres {
-    type Repo = PostgresRepo;
+        impl Harness for $name {
+            type Repo = PostgresRepo;
 
-    async fn open() -> Self {
-        Self(Database::migrated().await.0)
-    }
+            async fn open() -> Self {
+                let database: Database = $database;
+                database.repo().await.migrate().await.unwrap();
+                Self(database)
+            }
 
-    async fn client(&self) -> PostgresRepo {
-        self.0.repo().await
-    }
+            async fn client(&self) -> PostgresRepo {
+                ($client)(self.0.repo().await)
+            }
 
-    async fn step_clock(&self, by_us: i64) {
-        self.0.step_clock(by_us);
-    }
+            async fn step_clock(&self, by_us: i64) {
+                self.0.step_clock(by_us);
+            }
+        }
+    };
 }
 
+harness!(Postgres: Database::empty());
 conformance!(Postgres; inspect; ignore = "needs PostgreSQL: cargo xtask test");
 
 /// What holds when a release deletes the row.
 mod deleting {
     use super::*;
 
-    struct Deleting(Database);
-
-    impl Harness for Deleting {
-        type Repo = PostgresRepo;
-
-        async fn open() -> Self {
-            Self(Database::migrated().await.0)
-        }
-
-        async fn client(&self) -> PostgresRepo {
-            self.0.repo().await.delete_on_release(true)
-        }
-
-        async fn step_clock(&self, by_us: i64) {
-            self.0.step_clock(by_us);
-        }
-    }
-
+    harness!(Deleting: Database::empty(), |repo: PostgresRepo| repo.delete_on_release(true));
     conformance!(Deleting; groups = [basic, renewal, contention]; ignore = "needs PostgreSQL: cargo xtask test");
 }
 
 /// Over TLS, with the server verified by name.
 mod verify_full {
     use super::*;
-    use crate::support::tls::Verified;
 
-    struct Encrypted(Database);
-
-    impl Harness for Encrypted {
-        type Repo = PostgresRepo;
-
-        async fn open() -> Self {
-            let database = Verified::shared().database();
-            database.repo().await.migrate().await.unwrap();
-            Self(database)
-        }
-
-        async fn client(&self) -> PostgresRepo {
-            self.0.repo().await
-        }
-
-        async fn step_clock(&self, by_us: i64) {
-            self.0.step_clock(by_us);
-        }
-    }
-
+    harness!(Encrypted: support::tls::Verified::shared().database());
     conformance!(Encrypted; inspect; ignore = "needs PostgreSQL: cargo xtask test");
+}
+
+/// Through the server's Unix socket.
+mod unix_socket {
+    use super::*;
+
+    harness!(Local: support::socket::Socketed::shared().database());
+    conformance!(Local; inspect; ignore = "needs PostgreSQL: cargo xtask test");
+}
+
+/// In a table of another name and schema.
+mod named {
+    use super::*;
+
+    harness!(Named: Database::for_table("my ops.Task Leases'"));
+    conformance!(Named; inspect; ignore = "needs PostgreSQL: cargo xtask test");
 }
 
 /// Under SERIALIZABLE a commit may fail after its statement has answered with a row. Grants were reported whose commit
@@ -84,25 +74,12 @@ mod verify_full {
 mod serializable {
     use super::*;
 
-    struct Serializable(Database);
-
-    impl Harness for Serializable {
-        type Repo = PostgresRepo;
-
-        async fn open() -> Self {
-            let (database, _) = Database::migrated().await;
-            database.set("default_transaction_isolation = 'serializable'");
-            Self(database)
-        }
-
-        async fn client(&self) -> PostgresRepo {
-            self.0.repo().await
-        }
-
-        async fn step_clock(&self, by_us: i64) {
-            self.0.step_clock(by_us);
-        }
+    fn database() -> Database {
+        let database = Database::empty();
+        database.set("default_transaction_isolation = 'serializable'");
+        database
     }
 
+    harness!(Serializable: database());
     conformance!(Serializable; inspect; ignore = "needs PostgreSQL: cargo xtask test");
 }

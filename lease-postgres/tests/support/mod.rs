@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 pub(crate) mod proxy;
+pub(crate) mod socket;
 pub(crate) mod tls;
 
 use std::future::Future;
@@ -18,6 +19,8 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) struct Database {
     pub(crate) name: String,
     pub(crate) url: String,
+    /// As `PostgresRepo::table` takes it.
+    table: &'static str,
     own: servers::Database,
 }
 
@@ -33,8 +36,18 @@ impl Database {
         Self {
             name: own.name().to_owned(),
             url: own.url().to_owned(),
+            table: "task_leases",
             own,
         }
+    }
+
+    /// A database without the table, for one with this schema and name.
+    pub(crate) fn for_table(table: &'static str) -> Self {
+        let database = Self { table, ..Self::empty() };
+        if let Some((schema, _)) = table.split_once('.') {
+            database.run(&format!("CREATE SCHEMA \"{schema}\""));
+        }
+        database
     }
 
     /// A database with the table, and a repo on it.
@@ -46,7 +59,8 @@ impl Database {
     }
 
     pub(crate) async fn repo(&self) -> PostgresRepo {
-        PostgresRepo::connect(&self.url).await.unwrap()
+        let repo = PostgresRepo::connect(&self.url).await.unwrap();
+        repo.table(self.table).unwrap()
     }
 
     /// A connection for plain SQL.
@@ -67,9 +81,10 @@ impl Database {
     /// Makes all rows look as if the server's clock had moved on by so many microseconds, or back if negative.
     pub(crate) fn step_clock(&self, by_us: i64) {
         let statement = format!(
-            "UPDATE task_leases SET acquired_at = acquired_at - {by_us} * interval '1 us', \
+            "UPDATE \"{}\" SET acquired_at = acquired_at - {by_us} * interval '1 us', \
              expires_at = expires_at - {by_us} * interval '1 us', \
-             released_at = released_at - {by_us} * interval '1 us', token = token - LEAST({by_us}, 0)"
+             released_at = released_at - {by_us} * interval '1 us', token = token - LEAST({by_us}, 0)",
+            self.table.replace('.', "\".\"")
         );
         self.own.sql(&statement).unwrap();
     }

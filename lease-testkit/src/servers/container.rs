@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::process::{self, Command};
 
 use testcontainers::bollard::models::PortBinding;
-use testcontainers::core::IntoContainerPort;
+use testcontainers::core::{IntoContainerPort, Mount};
 use testcontainers::runners::AsyncRunner;
 use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt, TestcontainersError};
 
@@ -60,6 +60,13 @@ impl Container {
             // A port of our choice, for one that the engine chooses is another one after each start.
             .with_mapped_port(port, 5432.tcp())
             .with_host_config_modifier(move |host| host.port_bindings = Some(bindings()));
+        let request = match &settings.sockets {
+            Some(folder) => {
+                let folder = folder.to_string_lossy();
+                request.with_mount(Mount::bind_mount(folder.clone(), folder))
+            }
+            None => request,
+        };
         Ok(Self {
             name,
             request: Some(request),

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 /// How a test server is set up.
 ///
 /// The default is quick and not durable: what it wrote survives the death of the server, not that of the machine.
@@ -7,6 +9,7 @@ pub struct Settings {
     pub(super) durable: bool,
     pub(super) max_connections: u32,
     pub(super) more: Vec<(String, String)>,
+    pub(super) sockets: Option<PathBuf>,
 }
 
 /// Where a server may come from.
@@ -29,6 +32,7 @@ impl Default for Settings {
             durable: false,
             max_connections: 300,
             more: Vec::new(),
+            sockets: None,
         }
     }
 }
@@ -54,6 +58,16 @@ impl Settings {
     #[must_use]
     pub fn max_connections(mut self, count: u32) -> Self {
         self.max_connections = count;
+        self
+    }
+
+    /// Has the server's Unix socket in this folder, which it must be able to write to and clients to enter.
+    #[must_use]
+    pub fn sockets(mut self, folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        self.more
+            .push(("unix_socket_directories".into(), folder.to_string_lossy().into_owned()));
+        self.sockets = Some(folder);
         self
     }
 

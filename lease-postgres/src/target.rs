@@ -1,0 +1,157 @@
+//! [`Target`]: which table; and [`Session`], a connection that knows it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use diesel::deserialize::FromSqlRow;
+use diesel::expression::QueryMetadata;
+use diesel::pg::Pg;
+use diesel::query_dsl::CompatibleType;
+use diesel::result::QueryResult;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use lease_core::{Operation, RepoError, RepoErrorKind};
+
+use crate::error::text;
+use crate::sql::{Bound, Statement, Value};
+
+/// The longest identifier that PostgreSQL does not cut, in bytes ("Identifiers and Key Words").
+const MAX_BYTES: usize = 63;
+
+/// Which table: `task_leases` in the search path, or one with a name of its own. Cheap to clone.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Target(Option<Arc<Named>>);
+
+#[derive(PartialEq, Eq)]
+struct Named {
+    schema: Option<String>,
+    /// As it stands in a statement: quoted, with its schema if it has one.
+    quoted: String,
+}
+
+impl Target {
+    /// Reads `table` or `schema.table`, each exactly as it is called, with its case.
+    pub(crate) fn parse(name: &str) -> Result<Self, RepoError> {
+        let parts: Vec<&str> = name.split('.').collect();
+        let (schema, table) = match parts[..] {
+            [table] => (None, table),
+            [schema, table] => (Some(schema), table),
+            _ => return Err(refused(name, "it has more than one dot")),
+        };
+        for part in schema.iter().chain([&table]) {
+            if part.is_empty() {
+                return Err(refused(name, "a part of it is empty"));
+            }
+            if part.len() > MAX_BYTES {
+                return Err(refused(name, "PostgreSQL cuts identifiers after 63 bytes"));
+            }
+            if part.contains(char::is_control) {
+                return Err(refused(name, "it has a control character"));
+            }
+        }
+        if name == "task_leases" {
+            return Ok(Self::default());
+        }
+        let quoted: Vec<String> = schema.iter().chain([&table]).map(|part| quote(part)).collect();
+        Ok(Self(Some(Arc::new(Named {
+            schema: schema.map(str::to_owned),
+            quoted: quoted.join("."),
+        }))))
+    }
+
+    /// The schema it names, if it does.
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.0.as_ref()?.schema.as_deref()
+    }
+
+    /// A text about `task_leases`, for this table: as an identifier, and in quotes as the name that `to_regclass` reads.
+    pub(crate) fn rewrite(&self, text: &str) -> Option<String> {
+        let quoted = &self.0.as_ref()?.quoted;
+        let literal = format!("'{}'", quoted.replace('\'', "''"));
+        Some(text.replace("'task_leases'", &literal).replace("task_leases", quoted))
+    }
+}
+
+fn quote(part: &str) -> String {
+    format!("\"{}\"", part.replace('"', "\"\""))
+}
+
+fn refused(name: &str, why: &str) -> RepoError {
+    RepoError::new(RepoErrorKind::Config, Operation::Connect)
+        .with_source(text(format!("{name:?} can't be the table's name: {why}")))
+        .never_executed()
+}
+
+/// As it stands in a statement.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_ref().map_or("task_leases", |named| &named.quoted))
+    }
+}
+
+/// A connection, and the table that its statements are about.
+pub(crate) struct Session<'a> {
+    pub(crate) connection: &'a mut AsyncPgConnection,
+    pub(crate) target: &'a Target,
+}
+
+impl Session<'_> {
+    /// Runs a statement and reads all it answers.
+    pub(crate) async fn rows<S: Statement, T>(&mut self, statement: S, values: &[Value<'_>]) -> QueryResult<Vec<T>>
+    where
+        T: FromSqlRow<<S::Row as CompatibleType<T, Pg>>::SqlType, Pg> + Send + 'static,
+        S::Row: CompatibleType<T, Pg>,
+        Pg: QueryMetadata<S::Row>,
+    {
+        match self.target.rewrite(S::TEXT) {
+            None => Bound::new(statement, values).load(self.connection).await,
+            Some(text) => Bound::with_text(statement, values, text).load(self.connection).await,
+        }
+    }
+
+    /// Runs a statement and answers how many rows it changed.
+    pub(crate) async fn execute<S: Statement>(&mut self, statement: S, values: &[Value<'_>]) -> QueryResult<usize> {
+        match self.target.rewrite(S::TEXT) {
+            None => Bound::new(statement, values).execute(self.connection).await,
+            Some(text) => Bound::with_text(statement, values, text).execute(self.connection).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_quoted_wherever_it_stands() {
+        for (name, text) in [
+            ("Jobs", r#"SELECT FROM "Jobs" WHERE to_regclass('"Jobs"')"#),
+            (
+                "ops.my leases",
+                r#"SELECT FROM "ops"."my leases" WHERE to_regclass('"ops"."my leases"')"#,
+            ),
+            (r#"a"b'c"#, r#"SELECT FROM "a""b'c" WHERE to_regclass('"a""b''c"')"#),
+        ] {
+            let target = Target::parse(name).unwrap();
+            let rewritten = target.rewrite("SELECT FROM task_leases WHERE to_regclass('task_leases')");
+            assert_eq!(rewritten.as_deref(), Some(text));
+        }
+        assert!(Target::parse("task_leases").unwrap() == Target::default());
+    }
+
+    #[test]
+    fn a_name_that_would_be_another_one_in_the_database_is_refused() {
+        for (name, why) in [
+            ("", "empty"),
+            ("ops.", "empty"),
+            ("a.b.c", "more than one dot"),
+            ("a\0b", "control character"),
+            (&"é".repeat(32), "63 bytes"),
+        ] {
+            let error = Target::parse(name).err().expect("it is refused");
+            assert_eq!(error.kind(), RepoErrorKind::Config);
+            let source = std::error::Error::source(&error).unwrap().to_string();
+            assert!(source.contains(why), "{source}");
+        }
+        assert!(Target::parse(&"é".repeat(31)).is_ok());
+    }
+}
