@@ -2,6 +2,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod error;
+pub mod fence;
 mod inspect;
 mod pool;
 mod repo;

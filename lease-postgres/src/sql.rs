@@ -323,6 +323,8 @@ mod tests {
             )*};
         }
         add!(Acquire Renew Why Release ReleaseOrDelete List Get Evict EvictNow Pause Resume Purgeable Purge Probe);
+        use crate::fence::Check;
+        add!(Check);
         assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");
     }
 

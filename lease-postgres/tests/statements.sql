@@ -26,3 +26,5 @@ SELECT name::text FROM task_leases WHERE expires_at <= clock_timestamp() - $1 * 
 DELETE FROM task_leases t WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.expires_at <= clock_timestamp() - $2 * interval '1 microsecond' AND l.token < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FOR UPDATE SKIP LOCKED) AND t.expires_at <= clock_timestamp() - $2 * interval '1 microsecond' AND t.token < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 -- Probe
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, to_regclass('task_leases') IS NOT NULL, EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'task_leases' AND NOT has_schema_privilege(c.relnamespace, 'USAGE')), COALESCE((SELECT string_agg(p, ', ') FROM unnest(string_to_array($1, ',')) p WHERE NOT has_table_privilege(to_regclass('task_leases'), p)), '');
+-- Check
+SELECT true FROM task_leases WHERE name = $1 AND holder = $2 AND token = $3 AND released_at IS NULL AND expires_at > clock_timestamp() FOR KEY SHARE;

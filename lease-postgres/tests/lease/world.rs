@@ -64,6 +64,15 @@ impl World {
         Pool::builder(manager).max_size(size).build().unwrap()
     }
 
+    /// A connection of another driver.
+    pub(crate) async fn plain(&self) -> tokio_postgres::Client {
+        let (client, connection) = tokio_postgres::connect(self.database.url(), tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        client
+    }
+
     pub(crate) fn is_free(&self, name: &str) -> bool {
         self.count(&format!("name = '{name}' AND expires_at > clock_timestamp()")) == 0
     }
