@@ -39,8 +39,8 @@ impl PostgresRepo {
     /// [`check_schema`] and the methods of [`Inspect`](lease_core::Inspect) open a connection each where they are called.
     ///
     /// Options in the URL work as in libpq; `application_name` is `lease` unless it is given. The session's
-    /// `statement_timeout`, `lock_timeout` and `enable_seqscan` are set. TLS is not there yet: `sslmode=require`
-    /// and stricter is refused, not ignored.
+    /// `statement_timeout`, `lock_timeout` and `enable_seqscan` are set. The files that `sslrootcert`, `sslcert` and
+    /// `sslkey` name are read here, once.
     ///
     /// # Errors
     /// `Config` for a URL that can't be used, `Denied` for a wrong password, role or database, `Unavailable` when the

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use diesel::result::Error as DieselError;
@@ -14,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Subject, text};
 
+mod hosts;
 mod options;
 mod tls;
 
@@ -30,7 +32,11 @@ const SETTINGS: &str = "SET statement_timeout = 6000; SET lock_timeout = 5500; S
 
 /// Where and as whom to connect. It has no `Debug`: it knows the password.
 pub(crate) struct Settings {
-    config: Config,
+    /// One or more: the first that answers, and is as the URL wants it, is used.
+    hosts: Vec<Config>,
+    /// The host to begin with: the last that worked, or the one after the last that was tried. So a statement whose limit
+    /// ends while a host says nothing leaves the next statement another host.
+    begin_with: AtomicUsize,
     tls: MakeRustlsConnect,
 }
 
@@ -44,32 +50,48 @@ impl Settings {
         };
         let (url, tls) = options::split(url).map_err(refused)?;
         let mut config: Config = url.parse().map_err(|error| refused(redacted(&error)))?;
-        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-        if hosts == 0 {
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(refused("the connection URL names no host".to_owned()));
         }
         if config.get_application_name().is_none() {
             config.application_name("lease");
         }
-        if config.get_connect_timeout().is_none() {
-            // Each host gets its share, so that one that swallows packets leaves time for the next.
-            config.connect_timeout(CONNECT_LIMIT / u32::try_from(hosts).unwrap_or(u32::MAX));
-        }
         config.ssl_mode(tls.mode.for_driver());
         let tls = tls.connector().map_err(refused)?;
-        Ok(Self { config, tls })
+        Ok(Self {
+            hosts: hosts::each(&config),
+            begin_with: AtomicUsize::new(0),
+            tls,
+        })
     }
 
-    /// Opens a connection, driven by the runtime this is polled on.
+    /// Opens a connection, driven by the runtime this is polled on. Each host gets an equal share of the time.
     pub(crate) async fn open(&self) -> Result<AsyncPgConnection, ConnectFailure> {
-        timeout(CONNECT_LIMIT, self.open_without_limit())
-            .await
-            .unwrap_or_else(|_| {
-                Err(ConnectFailure {
+        let share = CONNECT_LIMIT / u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        let mut failure = None;
+        let first = self.begin_with.load(Ordering::Relaxed);
+        for at in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
+            self.begin_with.store(at + 1, Ordering::Relaxed);
+            let error = match timeout(share, self.open_at(&self.hosts[at])).await {
+                Ok(Ok(connection)) => {
+                    self.begin_with.store(at, Ordering::Relaxed);
+                    return Ok(connection);
+                }
+                Ok(Err(error)) => error,
+                Err(_) => ConnectFailure {
                     kind: RepoErrorKind::Unavailable,
-                    source: text(format!("the server gave no connection within {CONNECT_LIMIT:?}")),
-                })
-            })
+                    source: text(format!("the server gave no connection within {share:?}")),
+                },
+            };
+            // Of several, one that says what to do is worth more than one that is away.
+            let better = failure
+                .as_ref()
+                .is_none_or(|before: &ConnectFailure| before.kind == RepoErrorKind::Unavailable);
+            if better {
+                failure = Some(error);
+            }
+        }
+        Err(failure.expect("a URL without a host was refused"))
     }
 
     /// Opens one connection and closes it again.
@@ -80,12 +102,8 @@ impl Settings {
         }
     }
 
-    async fn open_without_limit(&self) -> Result<AsyncPgConnection, ConnectFailure> {
-        let (client, connection) = self
-            .config
-            .connect(self.tls.clone())
-            .await
-            .map_err(ConnectFailure::new)?;
+    async fn open_at(&self, host: &Config) -> Result<AsyncPgConnection, ConnectFailure> {
+        let (client, connection) = host.connect(self.tls.clone()).await.map_err(ConnectFailure::new)?;
         let mut connection = AsyncPgConnection::try_from_client_and_connection(client, connection)
             .await
             .map_err(unavailable)?;

@@ -14,6 +14,8 @@ mod cost;
 mod faults;
 #[path = "sql/foreign_pool.rs"]
 mod foreign_pool;
+#[path = "sql/hosts.rs"]
+mod hosts;
 #[path = "sql/isolation.rs"]
 mod isolation;
 #[path = "sql/laws.rs"]
