@@ -145,8 +145,8 @@ statement! {
         "AND t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR NO KEY UPDATE) ",
         "AND t.holder = $2 AND t.released_at IS NULL AND t.expires_at > clock_timestamp() RETURNING t.token, t.expires_at), ",
     "made AS (",
-        "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at) ",
-        "SELECT $1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), " ",
+        "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, released_at, note) ",
+        "SELECT $1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", NULL, NULL ",
         "WHERE NOT EXISTS (SELECT 1 FROM seen) ON CONFLICT (name) DO NOTHING RETURNING t.token, t.expires_at), ",
     "won AS (SELECT token, expires_at FROM taken UNION ALL SELECT token, expires_at FROM again ",
         "UNION ALL SELECT token, expires_at FROM made) ",
@@ -257,8 +257,8 @@ macro_rules! pause_floor {
 statement! {
     /// `Inspect::pause`: name, holder `pause/{by}`, duration, note. The conflict locks the row before times are read.
     Pause -> (BigInt):
-    "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, note) ",
-    "VALUES ($1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", $4) ",
+    "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, released_at, note) ",
+    "VALUES ($1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", NULL, $4) ",
     "ON CONFLICT (name) DO UPDATE SET holder = EXCLUDED.holder, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
     "acquired_at = GREATEST(clock_timestamp(), ", pause_floor!(), "), ",
     "expires_at = GREATEST(clock_timestamp() + ", us!("$3"), ", ", pause_floor!(), "), ",
