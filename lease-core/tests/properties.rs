@@ -2,8 +2,10 @@
 //! time.
 //!
 //! Each property replays the files of its folder below `properties/corpus` first, then the failures that were found
-//! once (`properties/proptest-regressions`, written by proptest and kept in the repository), then random inputs.
-//! By default that takes seconds. A long run: `PROPTEST_CASES=1000000 cargo test -p lease-core --test properties`.
+//! once (`properties/proptest-regressions`, written by proptest and kept in the repository), then random inputs, the same
+//! ones each time.
+//! By default that takes seconds. A long run, with others each time:
+//! `PROPTEST_CASES=1000000 cargo test -p lease-core --test properties`.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

@@ -2,8 +2,10 @@
 //! sensible answer within its bound, and no password in any text.
 //!
 //! Each property replays the files of its folder below `properties/corpus` first, then the failures that were found
-//! once (`properties/proptest-regressions`, written by proptest and kept in the repository), then random inputs.
-//! A long run: `PROPTEST_CASES=10000 cargo test -p lease-postgres --test properties -- --include-ignored`.
+//! once (`properties/proptest-regressions`, written by proptest and kept in the repository), then random inputs, the same
+//! ones each time.
+//! A long run, with others each time:
+//! `PROPTEST_CASES=10000 cargo test -p lease-postgres --test properties -- --include-ignored`.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

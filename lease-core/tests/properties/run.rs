@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use proptest::test_runner::{FileFailurePersistence, TestCaseResult, TestRunner};
+use proptest::test_runner::{FileFailurePersistence, RngSeed, TestCaseResult, TestRunner};
 
 /// One input of a corpus.
 pub(crate) struct Seed {
@@ -72,7 +72,8 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// Runs a property over what failed once and over random inputs: so many, or as many as `PROPTEST_CASES` says.
+/// Runs a property over what failed once and over random inputs: so many, the same each time; or as many as
+/// `PROPTEST_CASES` says, others each time.
 ///
 /// A new failure is appended to `regressions`, a path below this crate's folder. Commit it with the fix.
 pub(crate) fn check<S: Strategy>(
@@ -81,8 +82,14 @@ pub(crate) fn check<S: Strategy>(
     inputs: &S,
     property: impl Fn(S::Value) -> TestCaseResult,
 ) {
+    let long = env::var("PROPTEST_CASES").ok();
     let config = ProptestConfig {
-        cases: env::var("PROPTEST_CASES").map_or(cases, |cases| cases.parse().unwrap()),
+        cases: long.as_ref().map_or(cases, |cases| cases.parse().unwrap()),
+        rng_seed: if long.is_some() {
+            RngSeed::Random
+        } else {
+            RngSeed::Fixed(1)
+        },
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
         ..ProptestConfig::default()
     };

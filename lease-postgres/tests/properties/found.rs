@@ -1,8 +1,10 @@
 //! What the properties found once, each in its smallest form.
 
-use lease_core::{Acquire, Inspect, Release, Renew, Repo, RepoErrorKind};
+use std::time::Duration;
 
-use crate::support::{Database, chain, claim};
+use lease_core::{Acquire, Inspect, Label, Note, Release, Renew, Repo, RepoErrorKind};
+
+use crate::support::{Database, chain, claim, name};
 
 /// It was `Other`, which does not say what to do.
 #[tokio::test]
@@ -89,4 +91,21 @@ async fn a_column_that_cuts_the_expiry_grants_the_lease_to_nobody() {
         repo.acquire(&claim("job")).await.unwrap(),
         Acquire::Granted(_)
     ));
+}
+
+/// A grant named neither column when it made the row: it was born released, and could not be renewed.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn defaults_of_the_table_do_not_get_into_a_grant() {
+    let (database, repo) = Database::migrated().await;
+    database.run("ALTER TABLE task_leases ALTER released_at SET DEFAULT now(), ALTER note SET DEFAULT 'x'");
+    let held = claim("job");
+    assert!(matches!(repo.acquire(&held).await.unwrap(), Acquire::Granted(_)));
+    assert_eq!(repo.get(&held.name).await.unwrap().unwrap().note, None);
+    assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+    let (by, why) = (Label::new("ops").unwrap(), Note::new("a test").unwrap());
+    repo.pause(&name("other"), Duration::from_secs(60), &by, &why)
+        .await
+        .unwrap();
+    assert_eq!(repo.resume(&name("other")).await.unwrap(), Release::Released);
 }
