@@ -264,6 +264,25 @@ mod tests {
         assert!((3_600_000_000..3_660_000_000).contains(&(repo.now_us() - before)));
     }
 
+    /// Tokens were all 1 there, and the time left of a lease without an end overflowed.
+    #[test]
+    fn before_1970_tokens_grow_and_the_time_left_saturates() {
+        let mut rows = Rows::default();
+        let claim = |pod: &str, ttl| {
+            let holder = crate::Holder::new(pod).unwrap();
+            Claim::new(LeaseName::from_static("job"), holder, ttl)
+        };
+        let us = Duration::from_micros(1);
+        let granted = |token| Acquire::Granted(crate::Token::new(token).unwrap());
+        assert_eq!(rows.acquire(&claim("a/1", us), -50), granted(1));
+        assert_eq!(rows.acquire(&claim("b/1", us), -40), granted(2));
+        assert_eq!(rows.acquire(&claim("b/2", Duration::MAX), 10), granted(10));
+        let Acquire::Busy(Some(incumbent)) = rows.acquire(&claim("c/1", us), -30) else {
+            panic!("a lease without an end was granted to another");
+        };
+        assert_eq!(microseconds(incumbent.expires_in), i64::MAX);
+    }
+
     #[test]
     fn what_it_holds_can_be_read_in_a_failed_assertion() {
         assert!(format!("{:?}", MemoryRepo::new()).starts_with("MemoryRepo { rows: "));

@@ -115,6 +115,11 @@ pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error:
             // The session ended with the statement, as when the server is stopped: whether it committed is open.
             Err(_) => Verdict::Final(subject.error(RepoErrorKind::Unavailable).with_source(error)),
         },
+        // An answer of another type, or a null where there is none: the statement was executed, and the table is why.
+        DieselError::DeserializationError(_) => Verdict::Final(match reason(session, subject).await {
+            Ok(Some(reason)) => reason.error(subject, Some(error)),
+            _ => subject.error(RepoErrorKind::Other).with_source(error),
+        }),
         _ => Verdict::Final(subject.error(RepoErrorKind::Other).with_source(error)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use diesel::pg::data_types::PgTimestamp;
 use diesel_async::AsyncPgConnection;
@@ -9,7 +10,7 @@ use diesel_async::pooled_connection::deadpool::Pool;
 use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
 use tokio::runtime::Handle;
 
-use crate::error::{Failure, Subject};
+use crate::error::{Failure, Subject, text};
 use crate::pool::Source;
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
@@ -152,6 +153,10 @@ impl Repo for PostgresRepo {
 
 struct Acquiring(Claim);
 
+/// Columns such as `date` cut the expiry, and others would be granted what was just granted to us.
+const CUT: &str = "the row expires sooner than it was told to: its times are cut by the columns' types, or the \
+                   server's clock was set forward meanwhile";
+
 impl Task for Acquiring {
     type Answer = Acquire;
 
@@ -160,22 +165,30 @@ impl Task for Acquiring {
     }
 
     async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Acquire, Failure> {
-        type Answer = (Option<i64>, Option<Lossy>, Option<PgTimestamp>, Option<PgTimestamp>);
+        type Answer = (Option<i64>, Option<Lossy>, Option<PgTimestamp>, PgTimestamp);
         let values = [
             Text(self.0.name.as_str()),
             Text(self.0.holder.as_str()),
             Int(span(self.0.ttl)),
         ];
         let (token, holder, expires_at, now): Answer = sql::only(session.rows(sql::Acquire, &values).await?)?;
+        let left = expires_at.and_then(|expires_at| left(expires_at, now));
         if let Some(token) = token {
+            // The answer was here within the limit, so that much of the ttl is left.
+            let least = Duration::from_micros(span(self.0.ttl).unsigned_abs()).saturating_sub(self.0.limit);
             return match Token::new(token) {
+                Ok(_) if left.unwrap_or_default() < least => Err(Failure::Decided(
+                    self.subject()
+                        .error(RepoErrorKind::SchemaMismatch)
+                        .with_source(text(CUT)),
+                )),
                 Ok(token) => Ok(Acquire::Granted(token)),
                 Err(error) => Err(Failure::Decided(
                     self.subject().error(RepoErrorKind::Other).with_source(error),
                 )),
             };
         }
-        let incumbent = (|| Some(Incumbent::new(holder?.0, left(expires_at?, now?)?)))();
+        let incumbent = holder.and_then(|holder| Some(Incumbent::new(holder.0, left?)));
         Ok(Acquire::Busy(incumbent))
     }
 }

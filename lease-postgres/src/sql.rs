@@ -2,6 +2,10 @@
 //!
 //! `diesel::sql_query` and the query builder's `UPDATE` are prepared anew at each use, which halves the throughput;
 //! a query fragment of a fixed text and a static id is kept by the connection.
+//!
+//! What they answer with is cast, so that it has the same type whatever the table is like. Else a table that is altered
+//! would leave each connection with a statement that fails for good, since the server refuses another type of answer
+//! ("cached plan must not change result type"); and eight bytes of another type would be read as a token.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -131,18 +135,18 @@ macro_rules! us {
 }
 
 statement! {
-    /// Law L1 and L2 in one round trip: name, holder, ttl. Answers exactly one row: the token if granted; else who
-    /// holds the lease, until when, and the clock; and only nulls when a race was lost.
+    /// Law L1 and L2 in one round trip: name, holder, ttl. Answers exactly one row: the token if granted, else who
+    /// holds the lease; until when, and the clock. No token and no holder when a race was lost.
     ///
     /// `seen` is read first, and each branch hangs on it by a condition without a row, so that at most one is
     /// executed and a loser executes none: it only reads. `taken` skips a row that anybody has locked, at the strength
     /// that conflicts with a fence's `FOR KEY SHARE`. `again` is the retry of a grant whose reply was lost; it waits
     /// for the row first, so that its times are read after the wait.
-    Acquire -> (Nullable<BigInt>, Nullable<Text>, Nullable<Timestamptz>, Nullable<Timestamptz>):
+    Acquire -> (Nullable<BigInt>, Nullable<Text>, Nullable<Timestamptz>, Timestamptz):
     "WITH seen AS MATERIALIZED (",
         "SELECT s.holder, s.expires_at, s.now, s.expires_at <= s.now AS free, ",
         "s.expires_at > s.now AND s.holder = $2 AND s.released_at IS NULL AS ours ",
-        "FROM (SELECT l.holder::text AS holder, l.expires_at, l.released_at, clock_timestamp() AS now ",
+        "FROM (SELECT l.holder::text COLLATE \"C\" AS holder, l.expires_at, l.released_at, clock_timestamp() AS now ",
             "FROM task_leases l WHERE l.name = $1) s), ",
     "taken AS (",
         "UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
@@ -151,18 +155,20 @@ statement! {
         "WHERE EXISTS (SELECT 1 FROM seen WHERE free) ",
         "AND t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.expires_at <= clock_timestamp() ",
             "FOR UPDATE SKIP LOCKED) ",
-        "AND t.expires_at <= clock_timestamp() RETURNING t.token), ",
+        "AND t.expires_at <= clock_timestamp() RETURNING t.token, t.expires_at), ",
     "again AS (",
         "UPDATE task_leases t SET expires_at = GREATEST(t.expires_at, clock_timestamp() + ", us!("$3"), ") ",
         "WHERE EXISTS (SELECT 1 FROM seen WHERE ours) ",
         "AND t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR NO KEY UPDATE) ",
-        "AND t.holder = $2 AND t.released_at IS NULL AND t.expires_at > clock_timestamp() RETURNING t.token), ",
+        "AND t.holder = $2 AND t.released_at IS NULL AND t.expires_at > clock_timestamp() RETURNING t.token, t.expires_at), ",
     "made AS (",
-        "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at) ",
-        "SELECT $1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), " ",
-        "WHERE NOT EXISTS (SELECT 1 FROM seen) ON CONFLICT (name) DO NOTHING RETURNING t.token), ",
-    "won AS (SELECT token FROM taken UNION ALL SELECT token FROM again UNION ALL SELECT token FROM made) ",
-    "SELECT won.token, CASE WHEN NOT seen.free AND NOT seen.ours THEN seen.holder END, seen.expires_at, seen.now ",
+        "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, released_at, note) ",
+        "SELECT $1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", NULL, NULL ",
+        "WHERE NOT EXISTS (SELECT 1 FROM seen) ON CONFLICT (name) DO NOTHING RETURNING t.token, t.expires_at), ",
+    "won AS (SELECT token, expires_at FROM taken UNION ALL SELECT token, expires_at FROM again ",
+        "UNION ALL SELECT token, expires_at FROM made) ",
+    "SELECT won.token::bigint, CASE WHEN NOT seen.free AND NOT seen.ours THEN seen.holder END, ",
+    "COALESCE(won.expires_at, seen.expires_at)::timestamptz, clock_timestamp() ",
     "FROM (SELECT 1) one LEFT JOIN won ON true LEFT JOIN seen ON true",
 }
 
@@ -177,7 +183,8 @@ statement! {
 statement! {
     /// Why a renewal matched nothing: name.
     Why -> (Text, Nullable<Timestamptz>, Timestamptz, Timestamptz):
-    "SELECT holder::text, released_at, expires_at, clock_timestamp() FROM task_leases WHERE name = $1",
+    "SELECT holder::text COLLATE \"C\", released_at::timestamptz, expires_at::timestamptz, clock_timestamp() ",
+    "FROM task_leases WHERE name = $1",
 }
 
 statement! {
@@ -216,7 +223,11 @@ pub(crate) type InspectRow = (
 
 macro_rules! inspect_row {
     () => {
-        "SELECT name::text, holder::text, COALESCE(token, 0), acquired_at, expires_at, released_at, note::text, clock_timestamp() FROM task_leases "
+        concat!(
+            "SELECT name::text COLLATE \"C\", holder::text COLLATE \"C\", COALESCE(token, 0)::bigint, ",
+            "acquired_at::timestamptz, expires_at::timestamptz, released_at::timestamptz, ",
+            "note::text COLLATE \"C\", clock_timestamp() FROM task_leases "
+        )
     };
 }
 
@@ -241,7 +252,7 @@ statement! {
     Evict -> (Timestamptz, Timestamptz):
     "UPDATE task_leases SET holder = $2, token = GREATEST(token + 1, ", clock_us!(), "), ",
     "acquired_at = clock_timestamp(), released_at = NULL, note = $3 ",
-    "WHERE name = $1 AND expires_at > clock_timestamp() RETURNING expires_at, clock_timestamp()",
+    "WHERE name = $1 AND expires_at > clock_timestamp() RETURNING expires_at::timestamptz, clock_timestamp()",
 }
 
 statement! {
@@ -250,7 +261,7 @@ statement! {
     "UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
     "acquired_at = clock_timestamp(), expires_at = clock_timestamp(), released_at = NULL, note = $3 ",
     "WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR UPDATE) ",
-    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at, clock_timestamp()",
+    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp()",
 }
 
 /// From when on a pause may end: the displaced holder's expiry, which a pause that is replaced hands on.
@@ -263,8 +274,8 @@ macro_rules! pause_floor {
 statement! {
     /// `Inspect::pause`: name, holder `pause/{by}`, duration, note. The conflict locks the row before times are read.
     Pause -> (BigInt):
-    "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, note) ",
-    "VALUES ($1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", $4) ",
+    "INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, released_at, note) ",
+    "VALUES ($1, $2, ", clock_us!(), ", clock_timestamp(), clock_timestamp() + ", us!("$3"), ", NULL, $4) ",
     "ON CONFLICT (name) DO UPDATE SET holder = EXCLUDED.holder, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
     "acquired_at = GREATEST(clock_timestamp(), ", pause_floor!(), "), ",
     "expires_at = GREATEST(clock_timestamp() + ", us!("$3"), ", ", pause_floor!(), "), ",
@@ -281,7 +292,7 @@ statement! {
 statement! {
     /// `Inspect::purge`, which rows: age.
     Purgeable -> (Text):
-    "SELECT name::text FROM task_leases WHERE expires_at <= clock_timestamp() - ", us!("$1"), " ",
+    "SELECT name::text COLLATE \"C\" FROM task_leases WHERE expires_at <= clock_timestamp() - ", us!("$1"), " ",
     "AND token < ", clock_us!(), " ORDER BY name COLLATE \"C\"",
 }
 

@@ -13,7 +13,7 @@ const EPOCH_US: i64 = 946_684_800_000_000;
 /// Five thousand years. That far from now, to both sides, a `timestamptz` can always hold the time.
 const MAX_SPAN_US: i64 = 5_000 * 365 * 86_400 * 1_000_000;
 
-/// Text that is shown even if it is no UTF-8, as a database with encoding `SQL_ASCII` may hold it.
+/// Text that is shown even if it is no UTF-8, as a column that is `bytea` may hold it.
 #[derive(Debug, Clone, FromSqlRow)]
 pub(crate) struct Lossy(pub(crate) String);
 

@@ -237,7 +237,7 @@ fn free_from(rules: Rules, row: &Row, claim: &Claim, now: i64) -> i64 {
 }
 
 fn expires_in(row: &Row, now: i64) -> Option<Duration> {
-    u64::try_from(row.expires_at - now)
+    u64::try_from(row.expires_at.saturating_sub(now))
         .ok()
         .filter(|left| *left > 0)
         .map(Duration::from_micros)
@@ -248,6 +248,6 @@ fn incumbent(row: &Row, now: i64) -> Incumbent {
 }
 
 fn granted(token: i64) -> Acquire {
-    // Only a store whose clock stands before 1970 could make another number.
+    // A token begins at 1 or later and grows, so `max` changes nothing: it is what makes this never a refusal.
     Token::new(token.max(1)).map_or(Acquire::Busy(None), Acquire::Granted)
 }

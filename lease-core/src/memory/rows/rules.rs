@@ -63,12 +63,12 @@ impl Rules {
         }
     }
 
-    /// Law L2, the first token of a name.
+    /// Law L2, the first token of a name. A clock that stands before 1970 makes none below 1.
     pub(super) fn first_token(self, now: i64) -> i64 {
         if self.breaks(Mutant::TokensCountFromOne) {
             1
         } else {
-            now
+            now.max(1)
         }
     }
 
