@@ -26,7 +26,7 @@ impl Dice {
     /// Any of the numbers up to `most`, each order of magnitude as likely as the next: short delays and long ones.
     pub fn spread(&mut self, most: u64) -> u64 {
         let magnitudes = u64::BITS - most.max(1).leading_zeros();
-        let most = (most >> self.0.u32(0..magnitudes.min(12))).max(1);
+        let most = (most >> self.0.u32(0..magnitudes.min(8))).max(1);
         self.0.u64(most / 2..=most)
     }
 

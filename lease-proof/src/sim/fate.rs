@@ -69,7 +69,7 @@ impl Fate {
 
     async fn act(&mut self, ttl: u64) {
         let [outage, stand, crash, operator, step] = self.world.plan.fate;
-        let length = 1 + self.dice.spread(ttl * 3);
+        let length = 1 + self.dice.spread(ttl * 2);
         if self.dice.chance(outage) {
             let world = self.world.clone();
             self.world.outage(true);

@@ -93,7 +93,7 @@ impl Rates {
         Self {
             of: shares.map(|share| share * awful / all),
             keeps_the_limit: dice.pick(&[0, 500, 1_000]),
-            latency: dice.pick(&[100, 1_000, 10_000]),
+            latency: dice.pick(&[100, 1_000, 10_000, u64::MAX]),
         }
     }
 
@@ -111,8 +111,13 @@ impl Rates {
         } else {
             self.fault(dice)
         };
-        let way = dice.between(1..=self.latency.min(ttl / 40));
-        let back = dice.between(1..=self.latency.min(ttl / 40));
+        // The slowest way there and back is just within the limit.
+        let longest = if self.latency == u64::MAX {
+            limit * 45 / 100
+        } else {
+            self.latency.min(ttl / 40)
+        };
+        let (way, back) = (dice.between(1..=longest), dice.between(1..=longest));
         let long = dice.spread(ttl * 3);
         let kind = dice.pick(&[
             RepoErrorKind::Unavailable,

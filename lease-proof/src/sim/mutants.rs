@@ -43,7 +43,7 @@ pub const CAUGHT: &[(Broken, &[&str])] = &[
     (Broken::Store(Store::ReleaseIgnoresTheHolder), &["rows"]),
     (Broken::Store(Store::ReleaseIgnoresTheMinimum), &["rows"]),
     (Broken::Store(Store::ReleaseFreesNothing), &["rows"]),
-    (Broken::Store(Store::WrongUnit), &["rows"]),
+    (Broken::Store(Store::WrongUnit), &["tokens"]),
 ];
 
 /// What a hunt for one mutant found.

@@ -57,13 +57,13 @@ impl Plan {
         let rate = timings.iter().map(per_billion).min().unwrap_or_default();
         let step = drift * (980 - i64::try_from(for_rate).unwrap_or(0)) / 1_000;
         let awful = dice.pick(&[0, 0, 30, 100, 250, 500]);
-        let fate = std::array::from_fn(|_| if dice.chance(700) { dice.between(0..=300) } else { 0 });
+        let fate = std::array::from_fn(|_| if dice.chance(700) { dice.between(0..=150) } else { 0 });
         Self {
             broken,
             pods: usize::try_from(dice.between(2..=5)).unwrap_or(2),
             rate: i64::try_from(rate).unwrap_or(0),
             step: if dice.chance(500) { step } else { 0 },
-            heals_at: base * dice.between(15..=45),
+            heals_at: base * dice.between(20..=80),
             rates: Rates::draw(awful, dice),
             fate,
             abandons: dice.pick(&[0, 50, 200, 500]),

@@ -12,7 +12,7 @@ use lease_core::{Guard, Held, Job, Outcome, Wait};
 use super::dice::Dice;
 use super::pod::Pod;
 use super::seen::{Ended, Kind, Told, What};
-use super::work::{Habits, Work};
+use super::work::{Habits, Work, length};
 
 /// A user of one name.
 pub struct User {
@@ -104,8 +104,8 @@ impl User {
                 call.returned(outcome.map_or(Ended::Panicked, |outcome| ended(&outcome)));
             }
         } else {
-            let length = self.dice.spread(self.ttl * 2);
-            if self.dice.chance(700) {
+            let length = 1 + length(self.ttl, &mut self.dice);
+            if self.dice.chance(500) {
                 let _ = unless(held.cancelled(), self.pod.body.sleep(length)).await;
             } else {
                 self.pod.body.sleep(length).await;

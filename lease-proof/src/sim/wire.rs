@@ -139,6 +139,15 @@ impl Drop for Answered<'_> {
     fn drop(&mut self) {
         let (sent, answer, at) = (self.sent, self.answer, self.wire.body.now());
         self.wire.world.see(What::Answered { sent, answer, at });
+        if answer == Answer::Renewed {
+            // Before the keeper knows of it, and after.
+            let world = self.wire.world.clone();
+            world.ask_clones(sent.name);
+            drop(tokio::spawn(async move {
+                world.sleep(1).await;
+                world.ask_clones(sent.name);
+            }));
+        }
     }
 }
 

@@ -30,11 +30,20 @@ impl Habits {
     /// Those of an f under a lease of that ttl.
     pub fn draw(ttl: u64, dice: &mut Dice) -> Self {
         Self {
-            length: if dice.chance(100) { 0 } else { dice.spread(ttl * 3) },
+            length: length(ttl, dice),
             obeys: dice.chance(500),
             step: dice.chance(500).then(|| ttl / dice.between(3..=15)),
             panics: dice.chance(50),
         }
+    }
+}
+
+/// How long something under a lease takes: often a moment, often several ttl.
+pub fn length(ttl: u64, dice: &mut Dice) -> u64 {
+    match dice.between(0..=9) {
+        0 => 0,
+        1..=5 => dice.spread(ttl),
+        _ => dice.between(ttl / 2..=ttl * 4),
     }
 }
 

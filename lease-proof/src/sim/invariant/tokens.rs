@@ -3,7 +3,7 @@
 //! A grant is a retry if its own holder's live and unreleased row stands there. A retry keeps token and `acquired_at`.
 
 use super::{Check, Facts, violated};
-use crate::sim::seen::{Answer, Executed, MOST_NAMES, Rows, Statement, What};
+use crate::sim::seen::{Answer, Executed, MOST_NAMES, RowSeen, Rows, Statement, What, Who};
 
 pub(super) fn check(facts: &Facts<'_>) -> Check {
     let mut greatest = [0; MOST_NAMES];
@@ -32,6 +32,7 @@ fn acquire(executed: &Executed, greatest: i64) -> Result<(), String> {
     let Executed {
         sent,
         now,
+        ttl,
         before,
         after,
         answer,
@@ -42,10 +43,17 @@ fn acquire(executed: &Executed, greatest: i64) -> Result<(), String> {
     let is_free = before.is_none_or(|row| !row.is_live(*now));
     match (answer, after) {
         (Answer::Granted(token), Some(row)) if is_free || own.is_some() => {
-            let keeps = own.is_none_or(|own| own.token == row.token && own.acquired_at == row.acquired_at);
-            let stands = row.is_of(sent.holder) && row.token == *token && row.released_at.is_none();
-            if !stands || !keeps {
-                return Err(format!("a grant of {token} over {before:?} made {after:?}"));
+            let expected = RowSeen {
+                who: Who::Holder(sent.holder),
+                token: own.map_or(*token, |own| own.token),
+                acquired_at: own.map_or(*now, |own| own.acquired_at),
+                expires_at: own.map_or(0, |own| own.expires_at).max(now + ttl),
+                released_at: None,
+            };
+            if row != expected || row.token != *token {
+                return Err(format!(
+                    "a grant of {token} at {now} over {before:?} made {row:?}, not {expected:?}"
+                ));
             }
             if is_free && *token <= greatest {
                 return Err(format!("a grant of {token} after {greatest}"));
