@@ -10,7 +10,7 @@ use std::time::Duration;
 use lease_core::{Moment, RELEASE_LIMIT};
 
 use super::{Check, Facts, violated};
-use crate::sim::seen::{Kind, Tick, What};
+use crate::sim::seen::{Ended, Kind, Tick, What};
 
 const TRY: Duration = Duration::from_secs(5);
 const DROP_GRACE: Duration = Duration::from_millis(500);
@@ -55,9 +55,9 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
                 }
             }
             What::Abandoned { call } => drop(calls.remove(call)),
-            What::Returned { call, at, .. } => {
+            What::Returned { call, how, at } => {
                 if let Some(called) = calls.remove(call) {
-                    let bound = bound(&called);
+                    let bound = bound(&called, *how);
                     within(
                         facts,
                         tick,
@@ -86,10 +86,12 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
 }
 
 /// How long a call may take, from f's end if there was one.
-fn bound(called: &Call) -> Duration {
+fn bound(called: &Call, how: Ended) -> Duration {
     let release = RELEASE_LIMIT * 5 / 4;
     match called.kind {
         Kind::Run if called.started => release,
+        // Granted, and over before f could start: it is released first.
+        Kind::Run if matches!(how, Ended::Dropped(_)) => TRY + release,
         Kind::Run | Kind::TryAcquire => TRY,
         Kind::Acquire(wait) | Kind::Probe(wait) => wait + TRY,
         Kind::GuardRun | Kind::Release => release,
