@@ -178,6 +178,9 @@ impl Tenure {
             return;
         };
         let refusal = match event {
+            // A second late answer ends it: otherwise a store that is slower than `renew_every` would keep the lease
+            // renewed for ever, f never started, and whoever waits without an answer.
+            Event::Renewed if self.is_late(now, sent_at) => Some(Refusal::Late),
             Event::Renewed => return self.granted(now, sent_at, token, effects),
             Event::Lost { .. } => {
                 effects.push(Effect::Refuse(Refusal::Busy));
@@ -201,11 +204,10 @@ impl Tenure {
         } else {
             base
         };
-        let any = self.breaks(TenureMutant::StartsALateGrant);
-        if now >= self.stop_at(base) && !any {
+        if now >= self.stop_at(base) && !self.breaks(TenureMutant::StartsALateGrant) {
             effects.push(Effect::Refuse(Refusal::Late));
             self.give_back(now, effects);
-        } else if now >= base + self.timing.renew_every() && !any {
+        } else if self.is_late(now, base) {
             effects.push(Effect::Send(Call::Renew));
             self.state = State::Confirming {
                 token,
@@ -216,6 +218,11 @@ impl Tenure {
             effects.push(Effect::Grant(token));
             self.state = State::Held(Hold::new(&self.timing, base));
         }
+    }
+
+    /// Whether f may no longer start under an answer to a statement that was sent at `sent_at`.
+    fn is_late(&self, now: Moment, sent_at: Moment) -> bool {
+        now >= sent_at + self.timing.renew_every() && !self.breaks(TenureMutant::StartsALateGrant)
     }
 
     /// Releases a grant that nobody used.

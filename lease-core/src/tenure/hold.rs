@@ -132,10 +132,7 @@ impl Hold {
             .flatten()
             .filter(|(at, _)| now >= *at)
             .min_by_key(|(at, _)| *at);
-        let silent = timing.breaks(TenureMutant::NeverTellsThatItIsOverdue);
-        if let Some((_, cause)) = due
-            && !(silent && cause == Cause::Overdue)
-        {
+        if let Some((_, cause)) = due {
             self.tell(cause, effects);
         }
         if now >= self.drop_at {
@@ -150,8 +147,9 @@ impl Hold {
     /// The times at which f is to be told to stop, and why.
     fn stops(&self, timing: &Timing) -> [Option<(Moment, Cause)>; 2] {
         let limit = self.started_at.zip(timing.time_limit());
+        let silent = timing.breaks(TenureMutant::NeverTellsThatItIsOverdue);
         [
-            Some((self.base + stop_after(timing), Cause::Overdue)),
+            (!silent).then(|| (self.base + stop_after(timing), Cause::Overdue)),
             limit.map(|(started_at, limit)| (started_at + (limit - timing.margin()), Cause::TimeLimit)),
         ]
     }

@@ -155,14 +155,24 @@ fn a_late_grant_is_renewed_first_and_a_very_late_one_is_given_back() {
         [(10_000, late), (10_000, give_back)],
         "its renewal hangs"
     );
+}
+
+#[test]
+fn a_store_slower_than_renew_every_does_not_keep_a_lease_that_never_starts() {
     let mut tenure = after(&[(5_000, Event::Granted(token()))]);
     assert_eq!(
         step(&mut tenure, 9_000, Event::Renewed),
-        [Effect::Send(Call::Renew)],
+        [
+            Effect::Refuse(Refusal::Late),
+            Effect::Send(Call::Release {
+                at_least_for: Duration::ZERO,
+            })
+        ],
         "that renewal was late too"
     );
-    assert_eq!(step(&mut tenure, 9_100, Event::Renewed), [Effect::Grant(token())]);
-    assert_eq!(tenure.drop_at(), at(9_000 + 11_880));
+    let mut tenure = after(&[(5_000, Event::Granted(token()))]);
+    assert_eq!(step(&mut tenure, 8_999, Event::Renewed), [Effect::Grant(token())]);
+    assert_eq!(tenure.drop_at(), at(5_000 + 11_880));
 }
 
 #[test]

@@ -1,0 +1,1 @@
+//! Each invariant is violated by an observation made up for it.
