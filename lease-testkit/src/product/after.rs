@@ -14,6 +14,8 @@ use super::{Backend, Public, Rest, ensure};
 
 /// How long the store goes on to answer as it did: longer than the keeper waits for an acquire.
 const LINGER: Duration = Duration::from_millis(3_600);
+/// How often it is looked at the row.
+const LEAST: Duration = Duration::from_millis(100);
 /// How often an undo, or a release that had no answer, is repeated.
 const UNDO_EVERY: Duration = Duration::from_secs(1);
 
@@ -47,6 +49,8 @@ impl Case {
             ensure!(used.is_none(), "its row is gone");
         }
         self.next_tick_runs(pod, is_closed).await?;
+        // A release that has done its work may still wait for its answer.
+        pod.time.pass(self.release_takes(), || pod.seen.is_quiet()).await;
         let start = pod.now();
         let names = tokio::time::timeout(TTL, pod.lease.shutdown(Duration::ZERO)).await;
         let took = pod.now().since(start);
@@ -65,14 +69,20 @@ impl Case {
         Ok(())
     }
 
-    /// Waits for the release, as long as one may take.
-    async fn released<B: Backend>(&self, pod: &Pod<'_, B>) -> Result<Option<LeaseRow>, String> {
-        let release = match self.met {
+    /// The longest that a release is under way.
+    fn release_takes(&self) -> Duration {
+        match self.met {
             Some((Operation::Release, answer)) => answer.takes(Operation::Release),
             _ => Duration::ZERO,
-        };
-        let bound = release + UNDO_EVERY + pod.slack();
+        }
+    }
+
+    /// Waits for the release, as long as one may take.
+    async fn released<B: Backend>(&self, pod: &Pod<'_, B>) -> Result<Option<LeaseRow>, String> {
+        let bound = self.release_takes() + UNDO_EVERY + pod.slack();
         let start = pod.now();
+        // Lets those who are on their way, such as one who asked again, get there first.
+        pod.time.pass(LEAST, || pod.seen.is_quiet()).await;
         loop {
             let row = pod.row().await?;
             let granted = pod.seen.granted();

@@ -18,7 +18,10 @@ use crate::FaultyRepo;
 pub(super) const TTL: Duration = Duration::from_secs(60);
 /// Longer than a job that is not stopped.
 pub(super) const MINIMUM: Duration = Duration::from_secs(50);
-pub(super) const GRACE: Duration = Duration::from_secs(2);
+/// A shutdown's, with time for a renewal.
+pub(super) const GRACE: Duration = Duration::from_secs(30);
+/// Long, where nothing is waited for.
+const LONG: Duration = Duration::from_secs(10);
 /// When another pod gives up the lease that is waited for.
 const TAKEN: Duration = Duration::from_millis(1_700);
 /// When the store recovers for one who goes on after errors.
@@ -67,6 +70,7 @@ impl Case {
     /// How long its job lasts: over one renewal, or over its lease where renewals fail.
     pub(super) fn lasts(&self) -> Duration {
         match self.met {
+            _ if self.public == Public::ShutDownStubborn => TTL + MINIMUM,
             Some((Operation::Renew, answer)) if answer.is_failure() => TTL + MINIMUM,
             _ => Duration::from_secs(25),
         }
@@ -208,11 +212,11 @@ impl<'a, B: Backend> Pod<'a, B> {
         } = self;
         drop((faults, lease, job));
         // An undo that never finds anything ends after two ttl.
-        time.leap(TTL * 2 + GRACE).await;
+        time.leap(TTL * 2 + LONG).await;
         let start = time.now();
         while store.strong_count() > 0 {
-            ensure!(time.now().since(start) < GRACE * 5, "something still holds the store");
-            time.step(GRACE, || seen.is_quiet()).await;
+            ensure!(time.now().since(start) < LONG, "something still holds the store");
+            time.step(LONG, || seen.is_quiet()).await;
         }
         if time.is_paused() {
             super::time::settle().await;
@@ -223,7 +227,7 @@ impl<'a, B: Backend> Pod<'a, B> {
         let start = lease_core::BootClock.now();
         while observer.strong_count() > 0 {
             let waited = lease_core::BootClock.now().since(start);
-            ensure!(waited < GRACE * 5, "something still holds the observer");
+            ensure!(waited < LONG, "something still holds the observer");
             std::thread::yield_now();
         }
         Ok(())

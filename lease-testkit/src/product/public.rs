@@ -77,9 +77,9 @@ impl Public {
             Self::JobTryAcquire | Self::LeaseTryAcquire => &[Acquire, Release],
             Self::JobAcquire | Self::LeaseAcquireForever => &[Acquire, Release],
             Self::JobAcquireTaken | Self::JobAcquireTakenForever => &[Acquire, Release],
-            Self::GuardRun | Self::ShutDown | Self::ShutDownStubborn => &[Renew, Release],
+            Self::GuardRun | Self::ShutDownStubborn => &[Renew, Release],
             Self::HeldCancelled | Self::HeldUntilLost => &[Renew, Release],
-            Self::GuardRelease => &[Release],
+            Self::GuardRelease | Self::ShutDown => &[Release],
         }
     }
 
