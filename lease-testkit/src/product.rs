@@ -180,16 +180,19 @@ impl<B: Backend> Product<B> {
             let faults = operations.flat_map(|operation| self.answers.iter().map(|answer| Some((*operation, *answer))));
             for met in std::iter::once(None).chain(faults) {
                 let polls = self.points(*public, met, &mut report).await?;
-                report.ends(*public, met, polls);
+                report.ends(public, polls);
             }
         }
         Ok(report)
     }
 
-    /// Runs all combinations of the futures of the store itself, without a `Lease`: see [`Report`].
+    /// Runs all combinations of the futures of the store itself, those of `Repo` and of `Inspect`.
+    ///
+    /// There is nothing behind them that answers in one way or another; they are dropped at each point, and after each
+    /// the lease can be had again and the store's answers are right.
     ///
     /// # Errors
-    /// What is wrong.
+    /// What is wrong, and where.
     pub async fn run_own(&self) -> Result<Report, String> {
         own::run(self).await
     }
@@ -214,7 +217,7 @@ impl<B: Backend> Product<B> {
                     name: self.name(),
                 };
                 let done = Box::pin(case.run(self)).await.map_err(violation)?;
-                report.count(&case.public, point, done.ended);
+                report.count(&public, done.ended);
                 if *rest == Rest::None && done.ended {
                     if met.is_some() && !done.met {
                         return Err(violation("it ended without having met that answer".to_owned()));

@@ -77,3 +77,35 @@ async fn shutting_down_leaves_nothing_behind() {
 async fn watching_a_lease_leaves_nothing_behind() {
     holds_for(&[Public::HeldCancelled, Public::HeldUntilLost], 200).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn zz_explore() {
+    use lease_core::tenure::TenureMutant::*;
+    for rule in &[
+        NeverUndoes,
+        UndoesOnce,
+        UndoKeepsTheMinimum,
+        ReleaseForgetsTheMinimum,
+        KeepsAnAbandonedGrant,
+        ReusesTheHolder,
+        ReleasesBeforeTheEnd,
+        RenewsAfterTheRelease,
+        ReleasesOnce,
+        ForgetsTheGrace,
+        ReleasesTheForsaken,
+        WaitsForEachAnswer,
+    ] {
+        let product = product().breaking(*rule);
+        let mut by = Vec::new();
+        for public in Public::ALL {
+            if let Err(violation) = product.run(&[*public]).await {
+                by.push(format!("    {violation}"));
+            }
+        }
+        println!(
+            "EXPLORE {rule:?} {}\n{}",
+            by.len(),
+            by.first().map_or("", |x| &x[..x.len().min(300)])
+        );
+    }
+}

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Met, Point, Public};
-
 /// How many combinations were run, and to how many polls each future went.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -49,17 +47,13 @@ impl Report {
         }
     }
 
-    pub(super) fn count(&mut self, future: &impl fmt::Debug, _: Point, ended: bool) {
+    pub(super) fn count(&mut self, future: &impl fmt::Debug, ended: bool) {
         let row = self.rows.entry(format!("{future:?}")).or_default();
         row.combinations += 1;
         row.dropped += usize::from(!ended);
     }
 
-    pub(super) fn ends(&mut self, public: Public, _: Met, polls: usize) {
-        self.ends_as(&public, polls);
-    }
-
-    pub(super) fn ends_as(&mut self, future: &impl fmt::Debug, polls: usize) {
+    pub(super) fn ends(&mut self, future: &impl fmt::Debug, polls: usize) {
         let row = self.rows.entry(format!("{future:?}")).or_default();
         row.answers += 1;
         row.polls.push(polls);
