@@ -90,7 +90,7 @@ impl Keeper {
     /// Runs until every `Lease` and guard is gone and no tenure has anything left to do.
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
         let mut open = true;
-        while open || !self.entries.is_empty() {
+        loop {
             if self.waits_for_each_answer
                 && let Some(answered) = self.context.calls.next().await
             {
@@ -99,6 +99,10 @@ impl Keeper {
             // Timers come first, so that a stop never waits behind answers or commands.
             self.ring();
             self.finish_shutdowns();
+            // Looked at after the timers, since one of them may have ended the last tenure: nothing would wake us.
+            if !open && self.entries.is_empty() {
+                return;
+            }
             let wake_at = self.wake_at();
             let clock = self.context.clock.clone();
             tokio::select! {

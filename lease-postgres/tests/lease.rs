@@ -22,6 +22,8 @@ mod network;
 mod outage;
 #[path = "lease/process.rs"]
 mod process;
+#[path = "lease/product.rs"]
+mod product;
 #[path = "lease/refused.rs"]
 mod refused;
 #[path = "lease/relay.rs"]

@@ -65,6 +65,7 @@ mod faulty;
 mod harness;
 mod list;
 mod overlap;
+pub mod product;
 #[cfg(feature = "servers")]
 pub mod servers;
 mod spans;

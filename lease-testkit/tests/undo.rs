@@ -174,3 +174,22 @@ async fn a_release_is_repeated_after_the_last_lease_and_guard_are_gone() {
     assert!(world.is_free());
     assert_eq!(faults.calls(Operation::Release), 2);
 }
+
+/// It once waited for ever, and kept its thread, the store and its connections: its last timer had ended its last tenure.
+#[tokio::test(start_paused = true)]
+async fn a_keeper_that_gives_its_last_undo_up_ends_with_it() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    faults.next_acquire(Fault::Fails(RepoErrorKind::Unavailable));
+    let tasks = tokio::runtime::Handle::current().metrics();
+    assert!(lease.try_acquire("job", TTL).await.is_err());
+    drop(lease);
+    world.sleep(TTL * 2 - secs(1)).await;
+    assert_eq!(tasks.num_alive_tasks(), 1, "it undoes what may still be executed");
+    world.sleep(secs(2)).await;
+    assert_eq!(
+        tasks.num_alive_tasks(),
+        0,
+        "it has nothing to do, and nobody can ask it any more"
+    );
+}
