@@ -284,6 +284,20 @@ mod tests {
     }
 
     #[test]
+    fn its_rows_can_be_looked_at_and_deleted_by_hand() {
+        let repo = MemoryRepo::new();
+        let claim = Claim::new(
+            LeaseName::from_static("job"),
+            crate::Holder::new("pod/1").unwrap(),
+            Duration::from_secs(1),
+        );
+        repo.rows().acquire(&claim, repo.now_us());
+        assert_eq!(repo.snapshot()["job"].holder, "pod/1");
+        repo.delete_row(&claim.name);
+        assert!(repo.snapshot().is_empty());
+    }
+
+    #[test]
     fn what_it_holds_can_be_read_in_a_failed_assertion() {
         assert!(format!("{:?}", MemoryRepo::new()).starts_with("MemoryRepo { rows: "));
     }
