@@ -17,7 +17,7 @@ mod wire;
 mod world;
 
 pub use action::Action;
-pub use bounds::{Bounds, Budget, Network, Times, UNIT};
+pub use bounds::{Bounds, Budget, Network, Slack, Times, UNIT};
 pub use sightings::{Sight, Sightings};
 pub use state::State;
 pub use world::{Break, World};

@@ -27,15 +27,8 @@ pub enum Action {
         /// Which.
         at: usize,
     },
-    /// f starts: its first poll begins.
+    /// f starts.
     Start {
-        /// Whose.
-        pod: usize,
-        /// Which.
-        at: usize,
-    },
-    /// A further poll of f begins.
-    Poll {
         /// Whose.
         pod: usize,
         /// Which.

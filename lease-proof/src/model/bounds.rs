@@ -75,6 +75,8 @@ pub struct Budget {
     pub abandons: u8,
     /// Pods that shut down.
     pub shutdowns: u8,
+    /// How many f return before they are told to stop. Once told, each may return or not.
+    pub returns: u8,
 }
 
 /// Which faults the network has, beside delays, which it always has.
@@ -84,6 +86,27 @@ pub enum Network {
     Fails,
     /// It also executes statements again later, as if a copy had been on the way.
     Repeats,
+}
+
+/// How late things may be that are not faults.
+#[derive(Debug, Clone, Copy)]
+pub struct Slack {
+    /// How many units a pod waits for an answer at the most, and an answer for its pod. What nobody waits for may be
+    /// on its way without end.
+    pub answers: u32,
+    /// How many units after its time a keeper looks at its tenure at the latest.
+    pub ticks: u32,
+    /// Whether f may start later than at its grant.
+    pub starts: bool,
+}
+
+impl Slack {
+    /// No bound at all: pods that are paused, statements that hang.
+    pub const ANY: Self = Self {
+        answers: u32::MAX,
+        ticks: u32::MAX,
+        starts: true,
+    };
 }
 
 /// One exploration: everything that can happen within these bounds is tried.
@@ -103,6 +126,8 @@ pub struct Bounds {
     pub times: Times,
     /// Which faults the network has.
     pub network: Network,
+    /// How late everything may be.
+    pub slack: Slack,
     /// How much trouble there is.
     pub budget: Budget,
 }

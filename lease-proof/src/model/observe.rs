@@ -3,7 +3,7 @@
 use lease_core::tenure::{Effect, Event};
 use lease_core::{Moment, Row};
 
-use super::state::{Entry, Polled, Shutdown};
+use super::state::Entry;
 use super::wire::{Answer, Statement};
 
 /// Something that a rule may judge.
@@ -11,8 +11,6 @@ use super::wire::{Answer, Statement};
 pub enum Observed<'a> {
     /// An acquire is sent.
     Asked(Asked),
-    /// A poll of f begins.
-    Poll(Poll<'a>),
     /// The store executed a statement.
     Executed(Executed<'a>),
     /// A tenure was told an event.
@@ -24,27 +22,6 @@ pub enum Observed<'a> {
 pub struct Asked {
     /// Whether a release was sent of the same holder before.
     pub burned: bool,
-}
-
-/// A poll of f begins.
-#[derive(Debug, Clone, Copy)]
-pub struct Poll<'a> {
-    /// Of which tenure.
-    pub entry: &'a Entry,
-    /// The same, as it is noted.
-    pub this: Polled,
-    /// Of which tenure one began before.
-    pub last: Option<Polled>,
-    /// The tenure's holder.
-    pub holder: &'a str,
-    /// By the pod's clock.
-    pub now: Moment,
-    /// How far its pod is in a shutdown.
-    pub shutdown: Shutdown,
-    /// The row at that time.
-    pub row: Option<&'a Row>,
-    /// The database's clock, in microseconds.
-    pub store_now: i64,
 }
 
 /// The store executed a statement.
@@ -69,6 +46,12 @@ impl<'a> Executed<'a> {
     #[must_use]
     pub fn live_before(&self) -> Option<&'a Row> {
         self.before.filter(|row| row.expires_at > self.now)
+    }
+
+    /// The row before, if it was live and this holder's.
+    #[must_use]
+    pub fn own_before(&self) -> Option<&'a Row> {
+        self.live_before().filter(|row| row.holder == self.holder)
     }
 
     /// Whether the acquire was granted, be it as a retry.

@@ -4,8 +4,8 @@ use lease_core::Moment;
 use lease_core::tenure::{Call, Effect, Event, Phase, Tenure, TenureMutant};
 
 use super::action::Action;
-use super::observe::{Asked, Observed, Poll, Told};
-use super::state::{Entry, F, Polled, Shutdown, State};
+use super::observe::{Asked, Observed, Told};
+use super::state::{Entry, F, Shutdown, State};
 use super::wire::{Message, Stage, Statement};
 use super::world::World;
 
@@ -22,15 +22,12 @@ impl World {
             if entry.tenure.next_at().is_some_and(|next_at| next_at <= now) {
                 actions.push(Action::Tick { pod, at });
             }
-            let over = entry.dropped || now >= entry.tenure.drop_at();
-            match entry.f {
-                F::Ready if entry.stop.is_none() && !over => actions.push(Action::Start { pod, at }),
-                F::Runs if !over || (!entry.dropped && self.breaks(TenureMutant::HasNoGate)) => {
-                    actions.push(Action::Poll { pod, at });
-                }
-                _ => {}
+            let told = entry.is_told(now);
+            if entry.f == F::Ready && !told {
+                actions.push(Action::Start { pod, at });
             }
-            if entry.has_f() {
+            let returns = entry.f == F::Runs && (told || state.budget.returns > 0);
+            if returns || entry.f == F::Ready {
                 actions.push(Action::Finish { pod, at });
             }
             if state.budget.abandons > 0 && (entry.waited_for || entry.f == F::Ready) {
@@ -90,34 +87,16 @@ impl World {
             entry.started_at = Some(now);
             self.tell(state, pod, at, Event::Started, None);
         }
-        self.poll(state, pod, at);
-    }
-
-    pub(super) fn poll(&self, state: &mut State, pod: usize, at: usize) {
-        let entry = state.pods[pod].entries[at].clone();
-        let Some(token) = entry.token else { return };
-        let this = Polled {
-            token,
-            pod: u8::try_from(pod).expect("few pods"),
-            serial: entry.serial,
-        };
-        let row = state.row().cloned();
-        let poll = Poll {
-            entry: &entry,
-            this,
-            last: state.polled.replace(this),
-            holder: self.claim(pod, entry.serial).holder.as_str(),
-            now: self.now(state, pod),
-            shutdown: state.pods[pod].shutdown,
-            row: row.as_ref(),
-            store_now: self.store_now(state),
-        };
-        self.observe(state, &Observed::Poll(poll));
     }
 
     pub(super) fn finish(&self, state: &mut State, pod: usize, at: usize) {
+        let now = self.now(state, pod);
         let entry = &mut state.pods[pod].entries[at];
         let ran = entry.f == F::Runs;
+        let told = entry.is_told(now);
+        if ran && !told {
+            state.budget.returns -= 1;
+        }
         entry.f = F::Gone { ran };
         self.tell(state, pod, at, Event::Finished { ran }, None);
     }
@@ -219,6 +198,9 @@ impl World {
             burned,
         };
         self.observe(state, &Observed::Told(told));
+        if after.f == F::Ready && before.f == F::None && !self.bounds.slack.starts {
+            self.start(state, pod, at);
+        }
         if after.tenure.phase() == Phase::Ended {
             // The keeper has forgotten it.
             state
@@ -249,6 +231,11 @@ fn is_repeating(entry: &Entry) -> bool {
 }
 
 impl Entry {
+    /// Whether f has a reason to end.
+    fn is_told(&self, now: Moment) -> bool {
+        self.stop.is_some() || self.dropped || now >= self.tenure.drop_at()
+    }
+
     /// What the rules need to know beside the machine, kept apart from it.
     fn learn(&mut self, before: &Self, event: Event, sent_at: Option<Moment>, now: Moment) {
         let counts = match (event, before.tenure.phase()) {

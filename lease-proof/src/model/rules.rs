@@ -1,7 +1,7 @@
 //! What must hold in every state: each rule has a file of its own.
 //!
-//! A rule judges what happens in a step, and the state remembers for ever that it was seen broken. Only
-//! [`nothing_left`] looks at the state itself.
+//! A rule about steps judges what happens in one, and the state remembers for ever that it was seen broken. A rule
+//! about states judges each: those about polls ask of every state what would be if a poll of f began in it.
 
 use stateright::Property;
 
@@ -20,8 +20,9 @@ impl Broken {
 }
 
 macro_rules! rules {
-    ($($rule:ident)*) => {
+    (steps: $($rule:ident)*; states: $($of_state:ident)*;) => {
         $(pub mod $rule;)*
+        $(pub mod $of_state;)*
 
         #[derive(Debug, Clone, Copy)]
         #[allow(non_camel_case_types, reason = "they are named as their files are")]
@@ -36,17 +37,14 @@ macro_rules! rules {
         pub(super) fn properties() -> Vec<Property<World>> {
             vec![
                 $(Property::always($rule::NAME, |_, state: &State| !state.broken.has(Index::$rule)),)*
-                Property::always(nothing_left::NAME, nothing_left::holds),
+                $(Property::always($of_state::NAME, $of_state::holds),)*
             ]
         }
     };
 }
 
-pub mod nothing_left;
-
 rules! {
-    one_holder
-    under_a_live_row
+    steps:
     tokens_grow
     granted_by_law
     own_row_only
@@ -58,7 +56,11 @@ rules! {
     tries_again
     release_comes_last
     nothing_after_the_release
-    minimum_is_kept
+    minimum_is_kept;
+    states:
+    one_holder
+    under_a_live_row
     time_limit_holds
     grace_ends
+    nothing_left;
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lease_core::tenure::{Cause, Effect, Event, Phase, Refusal, Settlement};
 
-use super::observe::{Executed, Observed, Poll, Told};
+use super::observe::{Executed, Observed, Told};
 use super::wire::{Answer, Statement};
 
 macro_rules! sights {
@@ -64,21 +64,15 @@ impl Sightings {
     pub(super) fn see(&self, observed: &Observed<'_>) {
         match observed {
             Observed::Asked(_) => {}
-            Observed::Poll(poll) => self.poll(poll),
             Observed::Executed(executed) => self.executed(executed),
             Observed::Told(told) => self.told(told),
         }
     }
 
-    fn count(&self, sight: Sight, seen: bool) {
+    pub(super) fn count(&self, sight: Sight, seen: bool) {
         if seen {
             self.0[sight as usize].fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn poll(&self, poll: &Poll<'_>) {
-        let displaced = poll.row.is_some_and(|row| row.holder != poll.holder);
-        self.count(Sight::PolledWhileEvicted, displaced);
     }
 
     fn executed(&self, executed: &Executed<'_>) {
@@ -88,8 +82,7 @@ impl Sightings {
         let from = executed.before.filter(|row| row.holder != executed.holder);
         let unreleased = from.is_some_and(|row| row.released_at.is_none());
         self.count(Sight::Takeover, executed.granted() && unreleased);
-        let own = executed.live_before().filter(|row| row.holder == executed.holder);
-        self.count(Sight::Retry, executed.granted() && own.is_some());
+        self.count(Sight::Retry, executed.granted() && executed.own_before().is_some());
         let released = executed.live_before().and_then(|row| row.released_at);
         self.count(
             Sight::BusyForItsMinimum,

@@ -24,8 +24,8 @@ pub struct State {
     pub wire: Wire,
     /// How much trouble is left.
     pub budget: Budget,
-    /// Under which tenure a poll of f began last.
-    pub polled: Option<Polled>,
+    /// Whom the store granted the lease last, retries not counted.
+    pub granted: Option<Granted>,
     /// Rules that were seen broken.
     pub broken: Broken,
 }
@@ -38,12 +38,12 @@ impl State {
     }
 }
 
-/// Under which tenure a poll began.
+/// Whom the store granted the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Polled {
-    /// Its token.
+pub struct Granted {
+    /// The token.
     pub token: Token,
-    /// Its pod.
+    /// The pod.
     pub pod: u8,
     /// Which of that pod's tenures.
     pub serial: u8,

@@ -5,7 +5,7 @@ use lease_core::{Acquire, Label, Loss, Note, Release, Renew, Row};
 use super::action::Action;
 use super::bounds::{Network, UNIT};
 use super::observe::{Executed, Observed};
-use super::state::State;
+use super::state::{Granted, State};
 use super::wire::{Answer, Stage, Statement};
 use super::world::World;
 
@@ -87,6 +87,13 @@ impl World {
         let takes_anew = matches!(answer, Answer::Granted(_)) && executed.live_before().is_none();
         if message.stage == Stage::Adrift && self.bounds.network == Network::Repeats && takes_anew {
             state.pods[pod].excused |= 1 << message.serial;
+        }
+        if let (Answer::Granted(token), None) = (answer, executed.own_before()) {
+            state.granted = Some(Granted {
+                token,
+                pod: message.pod,
+                serial: message.serial,
+            });
         }
         self.observe(state, &Observed::Executed(executed));
         if message.stage == Stage::Waiting {

@@ -11,7 +11,7 @@ use super::bounds::{Bounds, UNIT};
 use super::observe::Observed;
 use super::rules;
 use super::sightings::Sightings;
-use super::state::{Pod, State};
+use super::state::{Entry, F, Pod, State};
 
 /// How far each clock is from its start when a run begins, so that nothing saturates at zero.
 const START: u32 = 100;
@@ -93,6 +93,20 @@ impl World {
         units * lease_core::microseconds(UNIT)
     }
 
+    /// Whether a poll of this tenure's f may begin now. It changes nothing by itself, so it is no action: the rules
+    /// about polls judge every state in which one may begin.
+    pub(super) fn may_poll(&self, state: &State, pod: usize, entry: &Entry) -> bool {
+        let gate = self.now(state, pod) < entry.tenure.drop_at() || self.breaks(TenureMutant::HasNoGate);
+        entry.f == F::Runs && !entry.dropped && gate
+    }
+
+    /// Every tenure of which a poll may begin now, with its pod.
+    pub(super) fn polls<'a>(&'a self, state: &'a State) -> impl Iterator<Item = (usize, &'a Entry)> {
+        let pods = state.pods.iter().enumerate();
+        let entries = pods.flat_map(|(pod, this)| this.entries.iter().map(move |entry| (pod, entry)));
+        entries.filter(|(pod, entry)| self.may_poll(state, *pod, entry))
+    }
+
     /// Lets every rule judge what happened.
     pub(super) fn observe(&self, state: &mut State, observed: &Observed<'_>) {
         self.sightings.see(observed);
@@ -121,7 +135,7 @@ impl Model for World {
             pods: vec![Pod::default(); usize::from(self.bounds.pods)],
             wire: super::wire::Wire::default(),
             budget: self.bounds.budget,
-            polled: None,
+            granted: None,
             broken: rules::Broken::default(),
         }]
     }
@@ -144,7 +158,6 @@ impl Model for World {
             Action::Ask { pod } => self.ask(&mut state, pod),
             Action::Tick { pod, at } => self.tick(&mut state, pod, at),
             Action::Start { pod, at } => self.start(&mut state, pod, at),
-            Action::Poll { pod, at } => self.poll(&mut state, pod, at),
             Action::Finish { pod, at } => self.finish(&mut state, pod, at),
             Action::Abandon { pod, at } => self.abandon(&mut state, pod, at),
             Action::ShutDown { pod } => self.shut_down(&mut state, pod),
