@@ -7,9 +7,12 @@
 mod action;
 mod bounds;
 mod clock;
+mod mutants;
 mod observe;
 mod pods;
+mod report;
 pub mod rules;
+mod runs;
 mod sightings;
 mod state;
 mod store;
@@ -18,6 +21,9 @@ mod world;
 
 pub use action::Action;
 pub use bounds::{Bounds, Budget, Network, Slack, Times, UNIT};
+pub use mutants::{NOTICED, Noticed, OUT_OF_REACH};
+pub use report::{Counterexamples, Explored, Judged, explore, judge};
+pub use runs::SMALL;
 pub use sightings::{Sight, Sightings};
 pub use state::State;
 pub use world::{Break, World};

@@ -46,8 +46,8 @@ sights! {
     TimedOut,
     /// f could not be dropped in a shutdown's time.
     Forsaken,
-    /// A released row is busy until its minimum is over.
-    BusyForItsMinimum,
+    /// A released row is busy until its time is over.
+    BusyAfterRelease,
 }
 
 /// How often each was seen. One transition is counted as often as the checker takes it.
@@ -85,7 +85,7 @@ impl Sightings {
         self.count(Sight::Retry, executed.granted() && executed.own_before().is_some());
         let released = executed.live_before().and_then(|row| row.released_at);
         self.count(
-            Sight::BusyForItsMinimum,
+            Sight::BusyAfterRelease,
             executed.answer == Answer::Busy && released.is_some(),
         );
     }
