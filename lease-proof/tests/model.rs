@@ -1,22 +1,197 @@
-use lease_proof::model::*;
-use stateright::{Checker, Model};
-fn env(name: &str, d: u32) -> u32 { std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(d) }
+//! The model, run to the end of its small bounds, and each mutant that it must notice.
+
+use std::collections::BTreeSet;
+
+use lease_core::tenure::TenureMutant;
+use lease_proof::model::Sight::{
+    BusyAfterRelease, Confirmed, Evicted, Forsaken, GivenBack, OverdueThenDropped, PolledWhileEvicted,
+    RenewedAfterAnError, RenewedTooLate, Retry, Takeover, TimedOut, Undone,
+};
+use lease_proof::model::{
+    Break, DEEP, Judged, NOTICED, OUT_OF_REACH, SMALL, Sight, Times, UNIT, World, explore, judge,
+};
+use stateright::Model;
+
+/// Tries everything in a small run: nothing is broken, the number of states is this one, and this was seen on the way.
+#[track_caller]
+fn holds(run: &str, unique: usize, seen: &[Sight]) {
+    let bounds = SMALL.iter().find(|bounds| bounds.name == run).expect("a small run");
+    let explored = explore(*bounds, 1).unwrap();
+    let broken = &explored.counterexamples;
+    assert!(broken.is_empty(), "{broken:#?}");
+    let sights = Sight::ALL.iter().filter(|sight| explored.sightings.of(**sight) > 0);
+    assert_eq!(
+        (explored.unique, sights.copied().collect::<Vec<_>>()),
+        (unique, seen.to_vec()),
+        "(states, sights)"
+    );
+}
+
 #[test]
-fn explore() {
-    let b = Bounds {
-        name: "x", about: "", pods: env("PODS", 2) as u8, asks: env("ASKS", 1) as u8, horizon: env("H", 8),
-        times: Times { at_least_for: env("ALF", 0), time_limit: (env("TL", 0) > 0).then_some(env("TL", 0)), ..Times::SHORT },
-        network: if env("REP", 0) > 0 { Network::Repeats } else { Network::Fails },
-        budget: Budget { faults: env("F", 0) as u8, clocks: env("C", 0) as u8, crashes: env("X", 0) as u8, evictions: env("E", 0) as u8,
-            pauses: env("P", 0) as u8, abandons: env("A", 0) as u8, shutdowns: env("S", 0) as u8, returns: env("R", 0) as u8 },
-        slack: Slack { answers: env("SA", u32::MAX), ticks: env("ST", u32::MAX), starts: env("SS", 0) > 0 },
-    };
-    let world = World::new(b, None).unwrap();
-    let seen = world.sightings();
-    let start = std::time::Instant::now();
-    let max = env("MAX", 3_000_000) as usize;
-    let checker = world.checker().threads(1).target_state_count(max).finish_when(stateright::HasDiscoveries::AnyFailures).spawn_bfs().join();
-    println!("unique {} states {} depth {} {:?} done {}", checker.unique_state_count(), checker.state_count(), checker.max_depth(), start.elapsed(), checker.is_done());
-    println!("{seen}");
-    for (name, path) in checker.discoveries() { println!("BROKEN {name}"); for a in path.clone().into_actions() { println!("   {a:?}"); } println!("{:#?}", path.last_state().pods); println!("{:#?}", path.last_state().rows);}
+fn late_answers_and_ticks_break_nothing() {
+    holds(
+        "late",
+        48_080,
+        &[Takeover, OverdueThenDropped, RenewedTooLate, Confirmed, GivenBack],
+    );
+}
+
+#[test]
+fn a_fault_among_two_pods_breaks_nothing() {
+    holds(
+        "faults",
+        144_448,
+        &[
+            Takeover,
+            RenewedAfterAnError,
+            OverdueThenDropped,
+            RenewedTooLate,
+            Undone,
+        ],
+    );
+}
+
+#[test]
+fn two_faults_of_one_pod_break_nothing() {
+    holds(
+        "undo",
+        68_142,
+        &[RenewedAfterAnError, OverdueThenDropped, RenewedTooLate, Undone],
+    );
+}
+
+#[test]
+fn clocks_that_go_apart_by_the_drift_break_nothing() {
+    holds(
+        "clocks",
+        202_802,
+        &[Takeover, OverdueThenDropped, RenewedTooLate, BusyAfterRelease],
+    );
+}
+
+#[test]
+fn a_statement_that_executes_twice_breaks_nothing() {
+    holds(
+        "repeats",
+        21_063,
+        &[
+            Retry,
+            RenewedAfterAnError,
+            OverdueThenDropped,
+            RenewedTooLate,
+            Undone,
+            BusyAfterRelease,
+        ],
+    );
+}
+
+#[test]
+fn an_eviction_breaks_nothing() {
+    holds(
+        "evicted",
+        38_663,
+        &[Takeover, OverdueThenDropped, Evicted, PolledWhileEvicted],
+    );
+}
+
+#[test]
+fn a_pause_breaks_nothing() {
+    holds(
+        "paused",
+        77_539,
+        &[
+            Takeover,
+            OverdueThenDropped,
+            Evicted,
+            PolledWhileEvicted,
+            BusyAfterRelease,
+        ],
+    );
+}
+
+#[test]
+fn no_way_to_end_breaks_anything() {
+    holds(
+        "endings",
+        49_152,
+        &[OverdueThenDropped, RenewedTooLate, TimedOut, Forsaken],
+    );
+}
+
+#[test]
+fn a_pod_that_dies_and_asks_again_breaks_nothing() {
+    holds(
+        "tenures",
+        113_880,
+        &[RenewedAfterAnError, OverdueThenDropped, RenewedTooLate, Undone],
+    );
+}
+
+/// Some of the mutants, so that the tests use every core: from this place on each fourth.
+fn every_mutant_is_noticed(from: usize) {
+    let judged = NOTICED
+        .iter()
+        .skip(from)
+        .step_by(4)
+        .map(|noticed| judge(*noticed).unwrap());
+    let missed: Vec<Judged> = judged.filter(|judged| !judged.as_expected()).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn mutants_are_noticed_by_their_rules_1() {
+    every_mutant_is_noticed(0);
+}
+
+#[test]
+fn mutants_are_noticed_by_their_rules_2() {
+    every_mutant_is_noticed(1);
+}
+
+#[test]
+fn mutants_are_noticed_by_their_rules_3() {
+    every_mutant_is_noticed(2);
+}
+
+#[test]
+fn mutants_are_noticed_by_their_rules_4() {
+    every_mutant_is_noticed(3);
+}
+
+#[test]
+fn each_mutant_of_a_tenure_is_noticed_or_out_of_reach() {
+    for mutant in TenureMutant::ALL {
+        let mutant = Break::Tenure(*mutant);
+        let noticed = NOTICED.iter().any(|noticed| noticed.broken == mutant);
+        let out_of_reach = OUT_OF_REACH.iter().any(|(broken, _)| *broken == mutant);
+        assert!(noticed != out_of_reach, "{mutant:?}");
+    }
+}
+
+#[test]
+fn each_rule_has_a_mutant_that_breaks_it() {
+    let world = World::new(SMALL[0], None).unwrap();
+    let rules: BTreeSet<&str> = world.properties().iter().map(|property| property.name).collect();
+    let broken: BTreeSet<&str> = NOTICED.iter().map(|noticed| noticed.rule).collect();
+    assert_eq!(rules, broken);
+}
+
+#[test]
+fn each_run_has_a_name_of_its_own_and_times_that_fit() {
+    for runs in [SMALL, DEEP] {
+        let names: BTreeSet<&str> = runs.iter().map(|bounds| bounds.name).collect();
+        assert_eq!(names.len(), runs.len());
+        for bounds in runs {
+            assert_eq!(bounds.times.check().unwrap().ttl(), UNIT * bounds.times.ttl);
+            assert!(bounds.horizon > bounds.times.drift, "{}", bounds.name);
+        }
+    }
+    assert!(
+        Times {
+            drift: 4,
+            ..Times::SHORT
+        }
+        .check()
+        .is_err()
+    );
 }

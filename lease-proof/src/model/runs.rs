@@ -4,6 +4,10 @@
 
 use super::bounds::{Bounds, Budget, Network, Slack, Times};
 
+mod deep;
+
+pub use deep::DEEP;
+
 const CALM: Budget = Budget {
     faults: 0,
     clocks: 0,

@@ -34,6 +34,8 @@ sights! {
     RenewedTooLate,
     /// An undo finds what the acquire without an answer had done.
     Undone,
+    /// An undo or a release is not repeated any more, since the row has long expired.
+    GaveUp,
     /// A late grant is renewed first, and then handed out.
     Confirmed,
     /// A grant is given back, because it came too late.
@@ -101,10 +103,10 @@ impl Sightings {
         self.count(Sight::RenewedTooLate, renewed && late);
         let overdue = told.after.stop == Some(Cause::Overdue);
         self.count(Sight::OverdueThenDropped, overdue && wants(Effect::Drop));
-        self.count(
-            Sight::Undone,
-            before == Phase::Undoing && told.event == Event::Released,
-        );
+        self.count(Sight::Undone, before == Phase::Undoing && told.event == Event::Released);
+        let repeated = matches!(before, Phase::Undoing | Phase::Releasing) && told.event == Event::Tick;
+        let ended = told.after.tenure.phase() == Phase::Ended;
+        self.count(Sight::GaveUp, repeated && ended);
         self.count(Sight::Confirmed, before == Phase::Confirming && grants);
         self.count(Sight::GivenBack, wants(Effect::Refuse(Refusal::Late)));
         self.count(Sight::Evicted, held && told.event == Event::Lost { evicted: true });

@@ -30,11 +30,7 @@ impl World {
             match message.stage {
                 Stage::Answered(_) => actions.push(Action::LoseAnswer { at }),
                 Stage::Waiting => {
-                    actions.extend([
-                        Action::LoseRequest { at },
-                        Action::GiveUp { at },
-                        Action::Refuse { at },
-                    ]);
+                    actions.extend([Action::LoseRequest { at }, Action::GiveUp { at }, Action::Refuse { at }]);
                     if self.bounds.network == Network::Repeats {
                         actions.push(Action::ExecuteAndRepeat { at });
                     }

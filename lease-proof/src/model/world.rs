@@ -1,5 +1,6 @@
 //! [`World`]: the transitions, as the model checker wants them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use lease_core::tenure::TenureMutant;
@@ -23,6 +24,26 @@ pub enum Break {
     Tenure(TenureMutant),
     /// One of the store's.
     Rows(Mutant),
+}
+
+impl Break {
+    /// What then goes wrong.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Tenure(mutant) => mutant.says(),
+            Self::Rows(mutant) => mutant.says(),
+        }
+    }
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tenure(mutant) => write!(f, "{mutant:?}"),
+            Self::Rows(mutant) => write!(f, "{mutant:?}"),
+        }
+    }
 }
 
 /// What does not change in a run.
@@ -167,10 +188,9 @@ impl Model for World {
             Action::Execute { at } => self.execute(&mut state, at, false),
             Action::ExecuteAndRepeat { at } => self.execute(&mut state, at, true),
             Action::Deliver { at } => self.deliver(&mut state, at),
-            Action::LoseAnswer { at }
-            | Action::LoseRequest { at }
-            | Action::GiveUp { at }
-            | Action::Refuse { at } => self.fail(&mut state, at, action),
+            Action::LoseAnswer { at } | Action::LoseRequest { at } | Action::GiveUp { at } | Action::Refuse { at } => {
+                self.fail(&mut state, at, action)
+            }
             Action::Evict => self.evict(&mut state),
             Action::Pause => self.pause(&mut state),
             Action::Resume => self.resume(&mut state),
