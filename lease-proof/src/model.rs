@@ -17,7 +17,7 @@
 //!
 //! # What is left behind
 //! A row may stay live with nobody to release it, until its ttl is over: after a death; after a shutdown that could not
-//! drop f; when the pod was away until its undo had given up; and when a copy of an acquire executes after the release. The
+//! drop f; when the pod was away until its undo had given up; and when a copy of an acquire executes late (`repeats`). The
 //! rule [`rules::nothing_left`] excuses these and no others.
 //!
 //! # What is left out

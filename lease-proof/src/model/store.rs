@@ -78,10 +78,10 @@ impl World {
             answer,
             now,
         };
-        // A copy that comes after the release is granted anew, to nobody. It costs the others a ttl, and is as far
-        // as undoing reaches.
-        let takes_anew = matches!(answer, Answer::Granted(_)) && executed.live_before().is_none();
-        if message.stage == Stage::Adrift && self.bounds.network == Network::Repeats && takes_anew {
+        // A copy that comes when the tenure has its end behind it, or a loss, is granted anew, to nobody. It costs the
+        // others a ttl, and is as far as undoing reaches.
+        let granted_anew = executed.granted() && executed.live_before().is_none();
+        if self.bounds.network == Network::Repeats && message.stage == Stage::Adrift && granted_anew {
             state.pods[pod].excused |= 1 << message.serial;
         }
         if let (Answer::Granted(token), None) = (answer, executed.own_before()) {
