@@ -217,7 +217,7 @@ fn tokens_a_grant_of_a_live_row_a_token_that_does_not_grow_and_a_retry_with_anot
             Answer::Granted(TOKEN + 1),
         ),
     );
-    assert_eq!(made.violates(), ["tokens"]);
+    assert!(made.violates().contains(&"tokens"));
 }
 
 #[test]
