@@ -10,10 +10,12 @@ mod group;
 mod images;
 mod machine;
 mod measure;
+mod model;
 mod mutants;
 mod report;
 mod run;
 mod server;
+mod sim;
 mod test;
 mod tidy;
 mod tools;
@@ -54,6 +56,10 @@ enum Verb {
     Images,
     /// Breaks the code on purpose, and fails if no test notices.
     Mutants(mutants::Args),
+    /// Tries every order of events on the real state machine, up to a bound.
+    Model(model::Args),
+    /// Plays worlds of pods under faults, a million tenures if told so, and fails if an invariant is violated.
+    Sim(sim::Args),
     /// Shows three pods on a real PostgreSQL: one is killed, another takes over.
     Demo(demo::Args),
     /// Takes figures from a real server, and fails where one misses its aim.
@@ -74,6 +80,8 @@ impl Verb {
             Self::Tidy => tidy::run(),
             Self::Images => images::run(),
             Self::Mutants(args) => mutants::run(args),
+            Self::Model(args) => model::run(args),
+            Self::Sim(args) => sim::run(args),
             Self::Demo(args) => demo::run(args),
             Self::Measure(what) => measure::run(what),
             Self::DemoPod(args) => demo::run_pod(args).map(|()| Report::default()),

@@ -97,9 +97,19 @@ impl Rates {
         }
     }
 
-    /// Nothing goes wrong any more.
+    /// Nothing goes wrong any more, and the network is quick: on one that is slower than a job's `renew_every`, the job
+    /// can't start.
     pub fn heal(&mut self) {
         self.of = [0; FAULTS.len()];
+        self.latency = self.latency.min(1_000);
+    }
+
+    /// Whether a statement's course may depend on when a row expires.
+    pub fn knows_expiries(&self) -> bool {
+        FAULTS
+            .iter()
+            .zip(self.of)
+            .any(|((fault, _), rate)| *fault == Fault::AtExpiry && rate > 0)
     }
 
     /// What becomes of the next statement.
@@ -112,7 +122,7 @@ impl Rates {
             self.fault(dice)
         };
         // The slowest way there and back is just within the limit.
-        let longest = if self.latency == u64::MAX {
+        let longest = if self.latency > ttl {
             limit * 45 / 100
         } else {
             self.latency.min(ttl / 40)

@@ -59,6 +59,7 @@ struct State {
 struct Kept {
     holder: HolderId,
     held: Held,
+    said_no: bool,
 }
 
 impl World {
@@ -148,7 +149,8 @@ impl World {
 
     /// What becomes of a statement that leaves now.
     pub fn course(&self, name: usize, ttl: Duration, limit: Duration) -> Course {
-        let row = self.rows().get(name).copied().flatten();
+        let knows = self.lock().rates.knows_expiries();
+        let row = knows.then(|| self.rows()[name]).flatten();
         let to_expiry = row.and_then(|row| u64::try_from(row.expires_at - self.store.now_us()).ok());
         let (now, us) = (self.tick(), |duration: Duration| {
             u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
@@ -172,22 +174,30 @@ impl World {
         if clones.len() == CLONES {
             clones.remove(0);
         }
-        clones.push(Kept { holder, held });
+        let said_no = false;
+        clones.push(Kept { holder, held, said_no });
     }
 
     /// Asks every clone that was kept whether the lease is still its own.
     pub fn ask_clones(&self, name: usize) {
+        if self.lock().clones[name].is_empty() {
+            return;
+        }
         let (row, now) = (self.rows()[name], self.store.now_us());
-        let asked: Vec<Claimed> = self.lock().clones[name]
-            .iter()
-            .map(|kept| Claimed {
-                holder: kept.holder,
-                token: kept.held.token().get(),
-                live: kept.held.check().is_ok(),
-                row,
-                now,
-            })
-            .collect();
+        let mut asked = Vec::new();
+        for kept in &mut self.lock().clones[name] {
+            let live = kept.held.check().is_ok();
+            // It goes on saying no: once on record is enough.
+            if live || !std::mem::replace(&mut kept.said_no, true) {
+                asked.push(Claimed {
+                    holder: kept.holder,
+                    token: kept.held.token().get(),
+                    live,
+                    row,
+                    now,
+                });
+            }
+        }
         for claimed in asked {
             self.see(What::Claimed(Box::new(claimed)));
         }
