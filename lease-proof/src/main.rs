@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lease_proof::sim;
+use lease_proof::{model, sim};
 
 /// The proof of lease-core.
 #[derive(Debug, Parser)]
@@ -18,13 +18,12 @@ enum Command {
     /// Plays worlds of pods under faults, and fails if an invariant is violated.
     Sim(sim::Args),
     /// Tries every order of events up to a bound.
-    Model,
+    Model(model::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Proof::parse().command {
         Command::Sim(args) => sim::run(&args),
-        // Here goes `lease_proof::model::run(&args)`; until then the command fails.
-        Command::Model => anyhow::bail!("the model checker is not wired to this command yet"),
+        Command::Model(args) => model::run(&args),
     }
 }

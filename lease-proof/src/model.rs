@@ -27,6 +27,7 @@
 mod action;
 mod bounds;
 mod clock;
+mod command;
 mod mutants;
 mod observe;
 mod pods;
@@ -41,6 +42,7 @@ mod world;
 
 pub use action::Action;
 pub use bounds::{Bounds, Budget, Network, Slack, Times, UNIT};
+pub use command::{Args, run};
 pub use mutants::{NOTICED, Noticed, OUT_OF_REACH};
 pub use report::{Counterexamples, Explored, Judged, explore, judge};
 pub use runs::{DEEP, SMALL};
