@@ -39,8 +39,17 @@ async fn serialization_failures_are_retried_as_long_as_there_is_time() {
 
     database.run("ALTER SEQUENCE tries RESTART; ALTER SEQUENCE tries INCREMENT -1 MINVALUE -1000000");
     held.limit = Duration::from_millis(500);
-    let error = repo.renew(&held).await.unwrap_err();
-    assert_eq!(error.kind(), RepoErrorKind::Conflict, "{}", chain(&error));
+    // When the limit falls into a try, that one may yet execute, and it is a timeout. Mostly it falls into a pause.
+    for _ in 0..20 {
+        let error = repo.renew(&held).await.unwrap_err();
+        if error.kind() == RepoErrorKind::Conflict {
+            assert!(!error.may_have_executed());
+            return;
+        }
+        assert_eq!(error.kind(), RepoErrorKind::Timeout, "{}", chain(&error));
+        assert!(error.may_have_executed());
+    }
+    panic!("never told that it was a conflict");
 }
 
 /// The driver drops the code of a deadlock, and the text may be in any language.
