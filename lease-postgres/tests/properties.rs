@@ -17,6 +17,8 @@ mod damage;
 mod encoding;
 #[path = "properties/found.rs"]
 mod found;
+#[path = "properties/nonsense.rs"]
+mod nonsense;
 #[path = "properties/ruin.rs"]
 mod ruin;
 #[path = "../../lease-core/tests/properties/run.rs"]

@@ -13,7 +13,7 @@ use proptest::test_runner::TestCaseResult;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use crate::ruin::{Ruin, ruin};
+use crate::ruin::{Ruin, SANE_ROWS, SANE_TABLE, ruin};
 use crate::run::{check, corpus};
 use crate::support::{Database, chain, name};
 
@@ -199,25 +199,6 @@ impl<'a> Users<'a> {
     }
 }
 
-/// The row as a pod would have left it an hour ago.
-const SANE_ROWS: &str = "DELETE FROM task_leases WHERE name IS DISTINCT FROM 'job'; \
-    UPDATE task_leases SET holder = 'pod/1', token = 1, acquired_at = now() - interval '1 hour', \
-    expires_at = now() - interval '1 hour', released_at = NULL, note = NULL";
-
-/// The table with the same identity and all its columns anew.
-const SANE_TABLE: &str = "DO $$ BEGIN \
-    IF to_regclass('gone') IS NOT NULL THEN ALTER TABLE gone RENAME TO task_leases; END IF; END $$; \
-    ALTER TABLE task_leases SET LOGGED; \
-    DELETE FROM task_leases; \
-    ALTER TABLE task_leases DROP COLUMN IF EXISTS name, DROP COLUMN IF EXISTS holder, DROP COLUMN IF EXISTS token, \
-    DROP COLUMN IF EXISTS acquired_at, DROP COLUMN IF EXISTS expires_at, DROP COLUMN IF EXISTS released_at, \
-    DROP COLUMN IF EXISTS note, DROP COLUMN IF EXISTS extra; \
-    ALTER TABLE task_leases ADD name varchar(128) COLLATE \"C\" PRIMARY KEY, \
-    ADD holder varchar(128) COLLATE \"C\" NOT NULL, \
-    ADD token bigint NOT NULL DEFAULT ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint), \
-    ADD acquired_at timestamptz NOT NULL, ADD expires_at timestamptz NOT NULL, \
-    ADD released_at timestamptz, ADD note varchar(255)";
-
 /// The kinds that an error must be of when the table's shape is wrong.
 type Unfit = Option<&'static [RepoErrorKind]>;
 
@@ -293,7 +274,7 @@ fn a_damaged_table_gives_typed_errors_and_no_two_holders_and_works_once_it_is_re
     }
     check(
         "tests/properties/proptest-regressions/damage.txt",
-        50,
+        25,
         &(ruin(), any::<bool>()),
         |(ruin, comes_before)| {
             let new = Users::of(&table);

@@ -1,4 +1,4 @@
-//! How a table is ruined, as statements: its shape by hand-made changes, its rows by values that no pod writes.
+//! How a table is ruined and repaired, as statements: its shape by hand-made changes, its rows by values that no pod writes.
 
 use proptest::collection::vec;
 use proptest::option::weighted;
@@ -142,3 +142,22 @@ fn row() -> impl Strategy<Value = String> {
         },
     )
 }
+
+/// The row as a pod would have left it an hour ago.
+pub(crate) const SANE_ROWS: &str = "DELETE FROM task_leases WHERE name IS DISTINCT FROM 'job'; \
+    UPDATE task_leases SET holder = 'pod/1', token = 1, acquired_at = now() - interval '1 hour', \
+    expires_at = now() - interval '1 hour', released_at = NULL, note = NULL";
+
+/// The table with the same identity and all its columns anew.
+pub(crate) const SANE_TABLE: &str = "DO $$ BEGIN \
+    IF to_regclass('gone') IS NOT NULL THEN ALTER TABLE gone RENAME TO task_leases; END IF; END $$; \
+    ALTER TABLE task_leases SET LOGGED; \
+    DELETE FROM task_leases; \
+    ALTER TABLE task_leases DROP COLUMN IF EXISTS name, DROP COLUMN IF EXISTS holder, DROP COLUMN IF EXISTS token, \
+    DROP COLUMN IF EXISTS acquired_at, DROP COLUMN IF EXISTS expires_at, DROP COLUMN IF EXISTS released_at, \
+    DROP COLUMN IF EXISTS note, DROP COLUMN IF EXISTS extra; \
+    ALTER TABLE task_leases ADD name varchar(128) COLLATE \"C\" PRIMARY KEY, \
+    ADD holder varchar(128) COLLATE \"C\" NOT NULL, \
+    ADD token bigint NOT NULL DEFAULT ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint), \
+    ADD acquired_at timestamptz NOT NULL, ADD expires_at timestamptz NOT NULL, \
+    ADD released_at timestamptz, ADD note varchar(255)";
