@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use lease_core::Held;
+use tokio::task::JoinHandle;
 
 use super::Time;
 
@@ -47,7 +48,7 @@ impl Probe {
             let work: Work = Box::pin(async move {
                 tokio::task::yield_now().await;
                 tokio::select! {
-                    () = time.sleep(lasts) => {}
+                    () = sleep(time, lasts) => {}
                     _ = held.cancelled(), if when_told == WhenTold::Ends => {}
                 }
                 tokio::task::yield_now().await;
@@ -61,7 +62,7 @@ impl Probe {
         self.0.made.fetch_add(1, Ordering::SeqCst);
         self.0.started.fetch_add(1, Ordering::SeqCst);
         let (alive, time) = (Alive(self.0.clone()), time.clone());
-        let work: Work = Box::pin(async move { time.sleep(lasts).await });
+        let work: Work = Box::pin(sleep(time, lasts));
         Counted { work, alive }
     }
 
@@ -79,6 +80,18 @@ impl Probe {
     pub(super) fn is_gone(&self) -> bool {
         self.0.dropped.load(Ordering::SeqCst) == self.0.made.load(Ordering::SeqCst)
     }
+}
+
+/// Wakes once, however often its clock is moved on.
+async fn sleep(time: Time, lasts: Duration) {
+    struct Abort(JoinHandle<()>);
+    impl Drop for Abort {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let mut sleeping = Abort(tokio::spawn(async move { time.sleep(lasts).await }));
+    let _ = (&mut sleeping.0).await;
 }
 
 /// The job's future.
