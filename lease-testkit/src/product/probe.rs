@@ -22,6 +22,7 @@ struct Counts {
     started: AtomicUsize,
     polls: AtomicUsize,
     dropped: AtomicUsize,
+    running: AtomicUsize,
 }
 
 /// What a job does when it is told to stop.
@@ -42,9 +43,11 @@ impl Probe {
         when_told: WhenTold,
     ) -> impl FnOnce(Held) -> Counted + use<> {
         self.0.made.fetch_add(1, Ordering::SeqCst);
-        let (alive, time) = (Alive(self.0.clone()), time.clone());
+        let (mut alive, time) = (Alive(self.0.clone(), false), time.clone());
         move |held| {
             alive.0.started.fetch_add(1, Ordering::SeqCst);
+            alive.0.running.fetch_add(1, Ordering::SeqCst);
+            alive.1 = true;
             let work: Work = Box::pin(async move {
                 tokio::task::yield_now().await;
                 tokio::select! {
@@ -61,7 +64,7 @@ impl Probe {
     pub(super) fn future(&self, time: &Time, lasts: Duration) -> Counted {
         self.0.made.fetch_add(1, Ordering::SeqCst);
         self.0.started.fetch_add(1, Ordering::SeqCst);
-        let (alive, time) = (Alive(self.0.clone()), time.clone());
+        let (alive, time) = (Alive(self.0.clone(), false), time.clone());
         let work: Work = Box::pin(sleep(time, lasts));
         Counted { work, alive }
     }
@@ -69,6 +72,11 @@ impl Probe {
     /// Whether it was called.
     pub(super) fn has_started(&self) -> bool {
         self.0.started.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether it runs under its lease: called, and not dropped.
+    pub(super) fn runs(&self) -> bool {
+        self.0.running.load(Ordering::SeqCst) > 0
     }
 
     /// How often it was polled.
@@ -109,11 +117,14 @@ impl Future for Counted {
     }
 }
 
-/// Goes with the job, from the closure into its future.
-struct Alive(Arc<Counts>);
+/// Goes with the job, from the closure into its future; with whether it runs under the lease.
+struct Alive(Arc<Counts>, bool);
 
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0.dropped.fetch_add(1, Ordering::SeqCst);
+        if self.1 {
+            self.0.running.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
