@@ -61,6 +61,7 @@ impl Case {
         self.after(&pod, used, reached.is_closed, background).await?;
         ensure!(pod.probe.polls() == polls, "the job was polled after it was dropped");
         ensure!(pod.probe.is_gone(), "the job was not dropped once");
+        ensure!(!pod.seen.overtook(), "it was released while the job ran");
         let met = self.met.is_none_or(|(operation, _)| pod.faults.calls(operation) > 0);
         pod.ends(tasks).await?;
         product.backend.sound().await?;
@@ -96,9 +97,11 @@ impl<'a, B: Backend> Pod<'a, B> {
     fn new(product: &'a Product<B>, case: &Case) -> Result<Self, String> {
         let (seen, store, observed) = (Arc::new(Seen::default()), Arc::new(()), Arc::new(()));
         let (observer, stored) = (Arc::downgrade(&observed), Arc::downgrade(&store));
+        let probe = Probe::default();
         let watched = Watched {
             repo: product.backend.repo(),
             seen: seen.clone(),
+            probe: probe.clone(),
             store,
         };
         let faults = FaultyRepo::with_clock(watched, product.time.clone());
@@ -124,7 +127,7 @@ impl<'a, B: Backend> Pod<'a, B> {
             name: job.name().clone(),
             job,
             options,
-            probe: Probe::default(),
+            probe,
             observer,
             store: stored,
         })
@@ -137,9 +140,10 @@ impl<'a, B: Backend> Pod<'a, B> {
             let holder = Label::new("other").map_err(text)?.new_holder();
             let (repo, claim) = (self.backend.repo(), Claim::new(self.name.clone(), holder, TTL));
             repo.acquire(&claim).await.map_err(text)?;
-            let time = self.time.clone();
+            let (time, seen) = (self.time.clone(), self.seen.clone());
             tasks.push(tokio::spawn(async move {
                 time.sleep(TAKEN).await;
+                let _statement = seen.statement();
                 while !matches!(repo.release(&claim).await, Ok(Release::Released | Release::NotHeld)) {}
             }));
         }

@@ -1,14 +1,18 @@
 //! [`Watched`]: the store behind the faults, and what it saw.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lease_core::{Acquire, Claim, LeaseName, Release, Renew, Repo, RepoError};
+
+use super::probe::Probe;
 
 /// Passes everything on, and writes down what matters.
 pub(super) struct Watched<R> {
     pub(super) repo: Arc<R>,
     pub(super) seen: Arc<Seen>,
+    /// The job of the lease.
+    pub(super) probe: Probe,
     /// Nobody else keeps it: while it is alive, so is the store.
     pub(super) store: Arc<()>,
 }
@@ -18,6 +22,7 @@ impl<R> Clone for Watched<R> {
         Self {
             repo: self.repo.clone(),
             seen: self.seen.clone(),
+            probe: self.probe.clone(),
             store: self.store.clone(),
         }
     }
@@ -28,6 +33,7 @@ impl<R> Clone for Watched<R> {
 pub(super) struct Seen {
     under_way: AtomicUsize,
     granted: Mutex<Vec<String>>,
+    overtook: AtomicBool,
 }
 
 impl Seen {
@@ -36,18 +42,24 @@ impl Seen {
         self.under_way.load(Ordering::SeqCst) == 0
     }
 
+    /// Whether a release was sent while the job ran.
+    pub(super) fn overtook(&self) -> bool {
+        self.overtook.load(Ordering::SeqCst)
+    }
+
     /// The holders that were granted a lease.
     pub(super) fn granted(&self) -> Vec<String> {
         self.granted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn statement(&self) -> Statement<'_> {
+    /// One is under way until this is dropped.
+    pub(super) fn statement(&self) -> Statement<'_> {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         Statement(self)
     }
 }
 
-struct Statement<'a>(&'a Seen);
+pub(super) struct Statement<'a>(&'a Seen);
 
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
@@ -74,6 +86,7 @@ impl<R: Repo> Repo for Watched<R> {
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
         let _statement = self.seen.statement();
+        self.seen.overtook.fetch_or(self.probe.runs(), Ordering::SeqCst);
         self.repo.release(claim).await
     }
 

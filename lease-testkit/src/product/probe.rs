@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use lease_core::Held;
+use tokio::task::JoinHandle;
 
 use super::Time;
 
@@ -21,6 +22,7 @@ struct Counts {
     started: AtomicUsize,
     polls: AtomicUsize,
     dropped: AtomicUsize,
+    running: AtomicUsize,
 }
 
 /// What a job does when it is told to stop.
@@ -41,13 +43,15 @@ impl Probe {
         when_told: WhenTold,
     ) -> impl FnOnce(Held) -> Counted + use<> {
         self.0.made.fetch_add(1, Ordering::SeqCst);
-        let (alive, time) = (Alive(self.0.clone()), time.clone());
+        let (mut alive, time) = (Alive(self.0.clone(), false), time.clone());
         move |held| {
             alive.0.started.fetch_add(1, Ordering::SeqCst);
+            alive.0.running.fetch_add(1, Ordering::SeqCst);
+            alive.1 = true;
             let work: Work = Box::pin(async move {
                 tokio::task::yield_now().await;
                 tokio::select! {
-                    () = time.sleep(lasts) => {}
+                    () = sleep(time, lasts) => {}
                     _ = held.cancelled(), if when_told == WhenTold::Ends => {}
                 }
                 tokio::task::yield_now().await;
@@ -60,14 +64,19 @@ impl Probe {
     pub(super) fn future(&self, time: &Time, lasts: Duration) -> Counted {
         self.0.made.fetch_add(1, Ordering::SeqCst);
         self.0.started.fetch_add(1, Ordering::SeqCst);
-        let (alive, time) = (Alive(self.0.clone()), time.clone());
-        let work: Work = Box::pin(async move { time.sleep(lasts).await });
+        let (alive, time) = (Alive(self.0.clone(), false), time.clone());
+        let work: Work = Box::pin(sleep(time, lasts));
         Counted { work, alive }
     }
 
     /// Whether it was called.
     pub(super) fn has_started(&self) -> bool {
         self.0.started.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether it runs under its lease: called, and not dropped.
+    pub(super) fn runs(&self) -> bool {
+        self.0.running.load(Ordering::SeqCst) > 0
     }
 
     /// How often it was polled.
@@ -79,6 +88,18 @@ impl Probe {
     pub(super) fn is_gone(&self) -> bool {
         self.0.dropped.load(Ordering::SeqCst) == self.0.made.load(Ordering::SeqCst)
     }
+}
+
+/// Wakes once, however often its clock is moved on.
+async fn sleep(time: Time, lasts: Duration) {
+    struct Abort(JoinHandle<()>);
+    impl Drop for Abort {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let mut sleeping = Abort(tokio::spawn(async move { time.sleep(lasts).await }));
+    let _ = (&mut sleeping.0).await;
 }
 
 /// The job's future.
@@ -96,11 +117,14 @@ impl Future for Counted {
     }
 }
 
-/// Goes with the job, from the closure into its future.
-struct Alive(Arc<Counts>);
+/// Goes with the job, from the closure into its future; with whether it runs under the lease.
+struct Alive(Arc<Counts>, bool);
 
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0.dropped.fetch_add(1, Ordering::SeqCst);
+        if self.1 {
+            self.0.running.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }

@@ -8,8 +8,10 @@ use lease_core::{BootClock, Clock, Moment, TokioClock};
 
 use crate::RunningClock;
 
-/// How far time goes on while nothing else happens.
+/// How far a paused clock goes on while nothing else happens.
 const STEP: Duration = Duration::from_millis(250);
+/// The same for a running one.
+const LONG_STEP: Duration = Duration::from_secs(1);
 /// How long a statement may really be under way before time goes on all the same.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -50,7 +52,7 @@ impl Time {
                 while !is_quiet() && BootClock.now().since(start) < PATIENCE {
                     settle().await;
                 }
-                clock.advance(longest.min(STEP));
+                clock.advance(longest.min(LONG_STEP));
                 settle().await;
             }
         }
