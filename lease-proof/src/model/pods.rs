@@ -1,4 +1,5 @@
-//! The pods: what keeper, guard and f do around the real machine, as `lease-core/src/keeper/entry.rs` and `guard.rs` do.
+//! The pods: what keeper, guard and f do around the real machine, as `lease-core/src/keeper/entry.rs` and `guard.rs`
+//! do.
 
 use lease_core::Moment;
 use lease_core::tenure::{Call, Effect, Event, Phase, Tenure, TenureMutant};

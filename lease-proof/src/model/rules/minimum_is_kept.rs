@@ -24,8 +24,10 @@ pub(super) fn is_broken_by(world: &World, observed: &Observed<'_>) -> bool {
 fn asks_for_another(world: &World, told: &Told<'_>) -> bool {
     let ran = matches!(told.after.f, F::Gone { ran: true } | F::Runs);
     let right = if ran { world.timing.at_least_for() } else { Duration::ZERO };
-    let wrong = |effect: &Effect| matches!(effect, Effect::Send(Call::Release { at_least_for }) if *at_least_for != right);
-    told.effects.iter().any(wrong)
+    told.effects.iter().any(|effect| match effect {
+        Effect::Send(Call::Release { at_least_for }) => *at_least_for != right,
+        _ => false,
+    })
 }
 
 fn is_free_at_another_time(executed: &Executed<'_>) -> bool {
