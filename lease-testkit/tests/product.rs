@@ -43,7 +43,6 @@ async fn holds_for(publics: &[Public], least: usize) {
         .run(publics)
         .await
         .unwrap_or_else(|violation| panic!("{violation}"));
-    println!("{report}");
     assert!(report.combinations() >= least, "{report}");
     assert!(report.dropped() > least * 4 / 5, "{report}");
 }

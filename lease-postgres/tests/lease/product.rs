@@ -196,7 +196,6 @@ fn found<E: Display>(report: Result<Report, E>) -> Report {
 
 #[expect(clippy::print_stdout, reason = "what was run is a part of the result")]
 fn enough(report: &Report, least: usize) {
-    println!("{report}");
     assert!(report.combinations() >= least, "{report}");
     // A busy machine may answer within a poll; yet most futures are dropped under way.
     assert!(report.dropped() >= least / 2, "{report}");
