@@ -194,7 +194,6 @@ fn found<E: Display>(report: Result<Report, E>) -> Report {
     report.unwrap_or_else(|what| panic!("{what}"))
 }
 
-#[expect(clippy::print_stdout, reason = "what was run is a part of the result")]
 fn enough(report: &Report, least: usize) {
     assert!(report.combinations() >= least, "{report}");
     // A busy machine may answer within a poll; yet most futures are dropped under way.
