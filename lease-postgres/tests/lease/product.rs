@@ -126,6 +126,22 @@ impl Backend for Server {
         self.sql.batch_execute(&moved).await.unwrap();
     }
 
+    async fn lock(&self, name: &LeaseName) -> bool {
+        // Whoever else would insert it waits for the end of this insert; whoever would change it, for this lock.
+        let name = name.as_str();
+        let locked = format!(
+            "BEGIN; INSERT INTO task_leases (name, holder, acquired_at, expires_at) \
+             VALUES ('{name}', 'nobody', now(), now()) ON CONFLICT DO NOTHING; \
+             SELECT FROM task_leases WHERE name = '{name}' FOR UPDATE"
+        );
+        self.sql.batch_execute(&locked).await.unwrap();
+        true
+    }
+
+    async fn unlock(&self) {
+        self.sql.batch_execute("ROLLBACK").await.unwrap();
+    }
+
     async fn sound(&self) -> Result<(), String> {
         match &self.repo {
             Tested::Own(repo) => all_answer(repo).await?,

@@ -8,6 +8,8 @@ use super::case::{TTL, text};
 use super::point::{End, drop_at};
 use super::{Backend, MOST_POLLS, Point, Product, Report, Rest, ensure};
 
+mod stalled;
+
 /// A future of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Own {
@@ -83,6 +85,7 @@ pub(super) async fn run<B: Backend>(product: &Product<B>) -> Result<Report, Stri
         }
         report.ends(own, polls);
     }
+    stalled::run(product, &mut report).await?;
     Ok(report)
 }
 
@@ -131,12 +134,7 @@ async fn one<B: Backend>(product: &Product<B>, own: Own, point: Point) -> Result
     // As the keeper does, until it is free: what was dropped may still be executed.
     let start = BootClock.now();
     loop {
-        repo.release(&claim).await.map_err(text)?;
-        match own {
-            Own::Pause | Own::Resume => drop(repo.resume(&name).await.map_err(text)?),
-            Own::Evict | Own::EvictNow => drop(repo.evict_now(&name, &by, &note).await.map_err(text)?),
-            _ => {}
-        }
+        free(&*repo, own, &claim).await?;
         if matches!(repo.acquire(&next).await.map_err(text)?, Acquire::Granted(_)) {
             break;
         }
@@ -146,6 +144,21 @@ async fn one<B: Backend>(product: &Product<B>, own: Own, point: Point) -> Result
     drop(repo);
     product.backend.sound().await?;
     Ok(ended)
+}
+
+/// Gives up all that a future may have taken.
+async fn free<R: Repo + Inspect>(repo: &R, own: Own, claim: &Claim) -> Result<(), String> {
+    repo.release(claim).await.map_err(text)?;
+    match own {
+        Own::Pause | Own::Resume => drop(repo.resume(&claim.name).await.map_err(text)?),
+        Own::Evict | Own::EvictNow => {
+            let by = Label::new("operator").map_err(text)?;
+            let note = Note::new("the product").map_err(text)?;
+            drop(repo.evict_now(&claim.name, &by, &note).await.map_err(text)?);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A connection on which an answer was left unread would give it to the next who asks.
