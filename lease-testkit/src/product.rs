@@ -46,7 +46,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use lease_core::tenure::TenureMutant;
-use lease_core::{Inspect, Operation, Repo};
+use lease_core::{Inspect, LeaseName, Operation, Repo};
 
 mod after;
 mod answer;
@@ -88,6 +88,18 @@ pub trait Backend {
 
     /// Moves the store's clock: see [`Harness::step_clock`](crate::Harness::step_clock).
     fn step_clock(&self, by_us: i64) -> impl Future<Output = ()>;
+
+    /// Makes every statement that would change this row, or add it, wait until [`unlock`](Self::unlock): by a transaction
+    /// of somebody else. Answers whether it did. As provided, it can't.
+    fn lock(&self, name: &LeaseName) -> impl Future<Output = bool> {
+        let _ = name;
+        async { false }
+    }
+
+    /// Ends what [`lock`](Self::lock) began.
+    fn unlock(&self) -> impl Future<Output = ()> {
+        async {}
+    }
 
     /// Says what is wrong with the client under test: a connection that is gone or does not answer, a statement or
     /// transaction that was left behind, a lock. As provided, nothing ever is.

@@ -8,6 +8,8 @@ use super::case::{TTL, text};
 use super::point::{End, drop_at};
 use super::{Backend, MOST_POLLS, Point, Product, Report, Rest, ensure};
 
+mod stalled;
+
 /// A future of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Own {
@@ -26,6 +28,20 @@ enum Own {
     EvictNow,
     Pause,
     Resume,
+}
+
+impl Own {
+    /// Whether this is another point than the one without a rest.
+    fn rests(self, polls: usize, rest: Rest) -> bool {
+        match rest {
+            Rest::None | Rest::Again => false,
+            Rest::Time(_) => polls > 0,
+            // The statement is on its way from the first poll or, where a connection is opened first, later.
+            Rest::Real(_) => matches!(polls, 1 | 10),
+            // Nothing ever wakes who waits for `freed` here.
+            Rest::Woken => polls > 0 && self != Self::Freed,
+        }
+    }
 }
 
 /// Those that read all rows come first, while there are few.
@@ -59,11 +75,7 @@ pub(super) async fn run<B: Backend>(product: &Product<B>) -> Result<Report, Stri
         let most = if *own == Own::Freed { FREED_POLLS } else { MOST_POLLS };
         let mut polls = 0;
         loop {
-            // Nothing ever wakes who waits for `freed` here.
-            let rests = product
-                .rests
-                .iter()
-                .filter(|rest| polls > 0 && **rest != Rest::Again && !(*own == Own::Freed && **rest == Rest::Woken));
+            let rests = product.rests.iter().filter(|rest| own.rests(polls, **rest));
             let mut ended = false;
             for rest in std::iter::once(&Rest::None).chain(rests) {
                 let point = Point { polls, rest: *rest };
@@ -83,6 +95,7 @@ pub(super) async fn run<B: Backend>(product: &Product<B>) -> Result<Report, Stri
         }
         report.ends(own, polls);
     }
+    stalled::run(product, &mut report).await?;
     Ok(report)
 }
 
@@ -131,12 +144,7 @@ async fn one<B: Backend>(product: &Product<B>, own: Own, point: Point) -> Result
     // As the keeper does, until it is free: what was dropped may still be executed.
     let start = BootClock.now();
     loop {
-        repo.release(&claim).await.map_err(text)?;
-        match own {
-            Own::Pause | Own::Resume => drop(repo.resume(&name).await.map_err(text)?),
-            Own::Evict | Own::EvictNow => drop(repo.evict_now(&name, &by, &note).await.map_err(text)?),
-            _ => {}
-        }
+        free(&*repo, own, &claim).await?;
         if matches!(repo.acquire(&next).await.map_err(text)?, Acquire::Granted(_)) {
             break;
         }
@@ -146,6 +154,23 @@ async fn one<B: Backend>(product: &Product<B>, own: Own, point: Point) -> Result
     drop(repo);
     product.backend.sound().await?;
     Ok(ended)
+}
+
+/// Gives up all that a future may have taken.
+async fn free<R: Repo + Inspect>(repo: &R, own: Own, claim: &Claim) -> Result<(), String> {
+    repo.release(claim).await.map_err(text)?;
+    match own {
+        Own::Pause | Own::Resume => {
+            repo.resume(&claim.name).await.map_err(text)?;
+        }
+        Own::Evict | Own::EvictNow => {
+            let by = Label::new("operator").map_err(text)?;
+            let note = Note::new("the product").map_err(text)?;
+            repo.evict_now(&claim.name, &by, &note).await.map_err(text)?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A connection on which an answer was left unread would give it to the next who asks.

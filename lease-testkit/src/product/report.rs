@@ -63,16 +63,12 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (future, row) in &self.rows {
-            let (least, most) = (row.polls.iter().min(), row.polls.iter().max());
-            writeln!(
-                f,
-                "{future:20} {:5} combinations, {:5} dropped, {:3} answers, ends after {} to {} polls",
-                row.combinations,
-                row.dropped,
-                row.answers,
-                least.unwrap_or(&0),
-                most.unwrap_or(&0)
-            )?;
+            let (combinations, dropped, answers) = (row.combinations, row.dropped, row.answers);
+            write!(f, "{future:20} {combinations:5} combinations, {dropped:5} dropped")?;
+            if let (Some(least), Some(most)) = (row.polls.iter().min(), row.polls.iter().max()) {
+                write!(f, ", {answers:3} answers, ends after {least} to {most} polls")?;
+            }
+            writeln!(f)?;
         }
         write!(f, "{:20} {:5} combinations", "all", self.combinations())
     }
