@@ -37,7 +37,6 @@ fn product() -> Product<Memory> {
 }
 
 /// The number of combinations keeps it from testing less than it did.
-#[expect(clippy::print_stdout, reason = "what was run is a part of the result")]
 async fn holds_for(publics: &[Public], least: usize) {
     let report = product()
         .run(publics)
