@@ -80,7 +80,7 @@ fn all_mutants() -> anyhow::Result<bool> {
         table.add_row([
             format!("{:?}", noticed.broken),
             noticed.run.to_owned(),
-            judged.counterexamples.keys().copied().collect::<Vec<_>>().join(", "),
+            judged.counterexamples.keys().copied().collect::<Vec<_>>().join("\n"),
             steps.map_or_else(|| "-".to_owned(), |steps| steps.to_string()),
             judged.unique.to_string(),
         ]);
