@@ -3,9 +3,8 @@
 use std::num::NonZero;
 use std::process::ExitCode;
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use super::{Bounds, DEEP, NOTICED, OUT_OF_REACH, SMALL, explore, judge};
+use crate::table::table;
 
 /// What `model` can be told.
 #[derive(Debug, clap::Args)]
@@ -96,12 +95,4 @@ fn all_mutants() -> anyhow::Result<bool> {
         println!("NOT NOTICED: {missed}");
     }
     Ok(missed.is_empty())
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.iter().copied());
-    table
 }

@@ -5,10 +5,10 @@ use std::num::NonZero;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use comfy_table::{ContentArrangement, Table, presets};
 
 use super::invariant::judge;
 use super::{Batch, Broken, CAUGHT, again, hunt, play};
+use crate::table::table;
 
 /// How many tenures a mutant has until it must be caught.
 const HUNT: u64 = 10_000;
@@ -115,12 +115,4 @@ fn all_mutants(from: u64, threads: usize) -> bool {
         println!("NOT CAUGHT within {HUNT} tenures: {alive}");
     }
     alive.is_empty()
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.iter().copied());
-    table
 }
