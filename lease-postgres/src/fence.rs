@@ -58,15 +58,15 @@ pub enum FenceError {
 /// the transaction of `connection` ends.
 ///
 /// One statement. Until the transaction ends nobody takes the lease over, though it expires meanwhile; its own renewals
-/// go on. So keep the transaction short: an open fence is a lease that stays taken. Without `FOR KEY SHARE` locks in
-/// the way, it waits for nobody.
+/// go on. So keep the transaction short: an open fence is a lease that stays taken. It waits only while a takeover, an
+/// `evict_now` or a purge of this very row is being committed.
 ///
 /// # Errors
 /// [`FenceError`]. In REPEATABLE READ and SERIALIZABLE a takeover since the transaction's snapshot may also show as a
 /// serialization failure.
 ///
 /// # Cancelling
-/// Dropping the future leaves the statement under way: drop the connection too, as diesel-async does with its pools.
+/// Dropping the future leaves the statement under way: drop the connection too.
 pub async fn check(connection: &mut AsyncPgConnection, held: &Held) -> Result<(), FenceError> {
     check_in(&Target::default(), connection, held).await
 }
