@@ -66,10 +66,8 @@ impl Hold {
     }
 
     pub(super) fn handle(&mut self, timing: &Timing, now: Moment, event: Event, effects: &mut Vec<Effect>) -> Next {
-        let was_stopping = self.is_stopping();
         let next = self.take(timing, now, event, effects);
-        let stops = self.is_stopping() && !was_stopping;
-        if stops && timing.breaks(TenureMutant::ReleasesBeforeTheEnd) {
+        if self.is_stopping() && timing.breaks(TenureMutant::ReleasesBeforeTheEnd) {
             return Next::Release {
                 at_least_for: timing.at_least_for(),
             };
