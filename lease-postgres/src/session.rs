@@ -2,11 +2,12 @@
 
 use std::error::Error;
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use diesel::result::Error as DieselError;
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
 use tokio::time::timeout;
 use tokio_postgres::Config;
@@ -17,18 +18,11 @@ use crate::error::{Subject, text};
 
 mod hosts;
 mod options;
+mod pooler;
 mod tls;
 
 /// How long opening one connection may take, from TCP to the session's settings.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-
-/// What each session of our own is set to, in one round trip.
-///
-/// `statement_timeout` lies above the longest limit of the keeper (5 s, a release), so that it never ends a statement
-/// that somebody waits for, but keeps abandoned ones from piling up in the server; `lock_timeout` gives a lock wait
-/// back before. Without `enable_seqscan = off`, a plan that was cached while the table was small stays a sequential
-/// scan when it has grown.
-const SETTINGS: &str = "SET statement_timeout = 6000; SET lock_timeout = 5500; SET enable_seqscan = off";
 
 /// Where and as whom to connect. It has no `Debug`: it knows the password.
 pub(crate) struct Settings {
@@ -103,12 +97,29 @@ impl Settings {
     }
 
     async fn open_at(&self, host: &Config) -> Result<AsyncPgConnection, ConnectFailure> {
-        let (client, connection) = host.connect(self.tls.clone()).await.map_err(ConnectFailure::new)?;
-        let mut connection = AsyncPgConnection::try_from_client_and_connection(client, connection)
+        let mark = pooler::Mark::new();
+        let connected = match mark.on(host).connect(self.tls.clone()).await {
+            Err(error) if pooler::refused_options(&error) => host.connect(self.tls.clone()).await,
+            other => other,
+        };
+        let (client, mut connection) = connected.map_err(ConnectFailure::new)?;
+        {
+            let mut check = pin!(pooler::check(&client, &mark));
+            // Nobody else drives the connection yet.
+            tokio::select! {
+                biased;
+                checked = &mut check => checked?,
+                // The last thing it heard may have been the answer.
+                ended = &mut connection => return Err(match (check.await, ended) {
+                    (Err(failure), _) => failure,
+                    (Ok(()), Err(error)) => ConnectFailure::new(error),
+                    (Ok(()), Ok(())) => unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+                }),
+            }
+        }
+        AsyncPgConnection::try_from_client_and_connection(client, connection)
             .await
-            .map_err(unavailable)?;
-        connection.batch_execute(SETTINGS).await.map_err(unavailable)?;
-        Ok(connection)
+            .map_err(unavailable)
     }
 }
 

@@ -61,6 +61,14 @@ mod unix_socket {
     conformance!(Local; inspect; ignore = "needs PostgreSQL: cargo xtask test");
 }
 
+/// Through PgBouncer, which gives each transaction another session.
+mod pgbouncer {
+    use super::*;
+
+    harness!(Pooled: support::pgbouncer::database());
+    conformance!(Pooled; inspect; ignore = "needs PostgreSQL: cargo xtask test");
+}
+
 /// In a table of another name and schema.
 mod named {
     use super::*;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test target uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+pub(crate) mod pgbouncer;
 pub(crate) mod proxy;
 pub(crate) mod socket;
 pub(crate) mod tls;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use lease_core::{Claim, Label, LeaseName};
 use lease_postgres::PostgresRepo;
-use lease_testkit::servers::{self, Postgres, Settings};
+use lease_testkit::servers::{self, Pooler, Postgres, Settings};
 use tokio_postgres::{Client, NoTls};
 
 /// A database of a test's own on the shared server; dropped with it.
@@ -48,6 +49,12 @@ impl Database {
             database.run(&format!("CREATE SCHEMA \"{schema}\""));
         }
         database
+    }
+
+    /// The same database, whose URL leads through a pooler.
+    pub(crate) fn through(mut self, pooler: &Pooler) -> Self {
+        self.url = pooler.url(&self.own);
+        self
     }
 
     /// A database with the table, and a repo on it.
