@@ -12,6 +12,8 @@ mod child;
 mod cut_off;
 #[path = "lease/dropped.rs"]
 mod dropped;
+#[path = "lease/failover.rs"]
+mod failover;
 #[path = "lease/fence.rs"]
 mod fence;
 #[path = "lease/frozen.rs"]

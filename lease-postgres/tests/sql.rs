@@ -14,12 +14,16 @@ mod cost;
 mod faults;
 #[path = "sql/foreign_pool.rs"]
 mod foreign_pool;
+#[path = "sql/go.rs"]
+mod go;
 #[path = "sql/hosts.rs"]
 mod hosts;
 #[path = "sql/isolation.rs"]
 mod isolation;
 #[path = "sql/laws.rs"]
 mod laws;
+#[path = "sql/pgbouncer.rs"]
+mod pgbouncer;
 #[path = "sql/schema.rs"]
 mod schema;
 #[path = "sql/tls.rs"]

@@ -25,6 +25,7 @@ mod error;
 mod image;
 mod instance;
 mod local;
+mod pooler;
 mod ports;
 mod postgres;
 mod processes;
@@ -35,5 +36,6 @@ mod watchdog;
 
 pub use database::Database;
 pub use error::ServerError;
+pub use pooler::Pooler;
 pub use postgres::{POSTGRES_URL, Postgres};
-pub use settings::{Settings, Source};
+pub use settings::{POSTGRES_VERSION, Settings, Source};

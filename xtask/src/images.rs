@@ -3,24 +3,61 @@
 //! The base is made by `debootstrap` from the mirror that this machine's own package manager uses, so nothing is asked
 //! of a place that the machine does not already trust and reach.
 
+use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
+use lease_testkit::servers::POSTGRES_VERSION;
 use serde_json::{Value, json};
 
 use crate::report::Report;
 use crate::run::Stopwatch;
 
-/// The Debian release that is stable now; its PostgreSQL is the version in [`POSTGRES`].
-const SUITE: &str = "trixie";
-
 /// Where the files of the images are, seen from this crate.
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lease-testkit/images");
 
-/// The image that the testkit looks for, and its folder below [`FILES`].
-const POSTGRES: (&str, &str) = ("lease-test-postgres:17", "postgres");
+/// An image that the testkit looks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    name: String,
+    /// Its folder below [`FILES`].
+    folder: &'static str,
+    /// The Debian release that has its packages.
+    suite: &'static str,
+    version: String,
+}
+
+/// PostgreSQL of the version that the environment asks for.
+///
+/// # Errors
+/// No Debian release that can be had has that version.
+pub(crate) fn postgres() -> anyhow::Result<Wanted> {
+    let version = env::var(POSTGRES_VERSION).unwrap_or_else(|_| "17".to_owned());
+    let suite = match version.as_str() {
+        "15" => "bookworm",
+        "17" => "trixie",
+        "18" => "forky",
+        _ => bail!("Debian has no PostgreSQL {version}: {POSTGRES_VERSION} can be 15, 17 or 18"),
+    };
+    Ok(Wanted {
+        name: format!("lease-test-postgres:{version}"),
+        folder: "postgres",
+        suite,
+        version,
+    })
+}
+
+/// PgBouncer, for tests of poolers.
+pub(crate) fn pgbouncer() -> Wanted {
+    Wanted {
+        name: "lease-test-pgbouncer:1".to_owned(),
+        folder: "pgbouncer",
+        suite: "trixie",
+        version: "1".to_owned(),
+    }
+}
 
 /// One image, as it is reported.
 #[derive(Debug)]
@@ -38,7 +75,7 @@ pub(crate) struct Image {
 /// If no Docker engine can be reached, `debootstrap` is missing, or a step fails; the error names it and its output.
 pub(crate) fn run() -> anyhow::Result<Report> {
     let mut report = Report::new(&["image", "megabytes", "built", "seconds"]);
-    for image in ensure()? {
+    for image in ensure(&[postgres()?, pgbouncer()])? {
         report.row([
             json!(image.image),
             json!(image.megabytes),
@@ -49,19 +86,19 @@ pub(crate) fn run() -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The images that tests need, built if they were missing.
-pub(crate) fn ensure() -> anyhow::Result<Vec<Image>> {
+/// Images, built if they were missing.
+pub(crate) fn ensure(wanted: &[Wanted]) -> anyhow::Result<Vec<Image>> {
     output(Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]))
         .context("no Docker engine can be reached")?;
-    let (name, folder) = POSTGRES;
-    let base = format!("lease-test-debian:{SUITE}");
-
     let mut images = Vec::new();
-    // The base is of use only to build the others.
-    if !exists(name) {
-        images.push(ensure_image(&base, || import_base(&base))?);
+    for wanted in wanted {
+        let base = format!("lease-test-debian:{}", wanted.suite);
+        // The base is of use only to build the others.
+        if !exists(&wanted.name) && !exists(&base) {
+            images.push(ensure_image(&base, || import_base(&base, wanted.suite))?);
+        }
+        images.push(ensure_image(&wanted.name, || build(wanted, &base))?);
     }
-    images.push(ensure_image(name, || build(name, &base, folder))?);
     Ok(images)
 }
 
@@ -87,12 +124,12 @@ fn exists(name: &str) -> bool {
 }
 
 /// Makes a minimal Debian and imports it as an image.
-fn import_base(name: &str) -> anyhow::Result<()> {
+fn import_base(name: &str, suite: &str) -> anyhow::Result<()> {
     ensure!(
         Command::new("debootstrap").arg("--version").output().is_ok(),
         "debootstrap is not installed: `cargo xtask test --install`, or `apt-get install debootstrap`"
     );
-    let mirror = mirror()?;
+    let mirror = mirror(suite)?;
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("root");
     // It mounts file systems in there. In a namespace of its own these end with it, and what removes the folder after
@@ -100,9 +137,10 @@ fn import_base(name: &str) -> anyhow::Result<()> {
     output(
         Command::new("unshare")
             .args(["--mount", "debootstrap", "--variant=minbase"])
-            .arg(SUITE)
+            .arg(suite)
             .arg(&root)
-            .arg(&mirror),
+            .arg(&mirror)
+            .args(script(suite)),
     )?;
 
     let mut tar = Command::new("tar")
@@ -123,8 +161,14 @@ fn import_base(name: &str) -> anyhow::Result<()> {
     imported.map(drop)
 }
 
-fn build(name: &str, base: &str, folder: &str) -> anyhow::Result<()> {
-    let context = Path::new(FILES).join(folder);
+/// What to give `debootstrap` for a release that is younger than itself: the way of the one before, which is the same.
+fn script(suite: &str) -> Option<PathBuf> {
+    let scripts = Path::new("/usr/share/debootstrap/scripts");
+    (!scripts.join(suite).exists()).then(|| scripts.join("sid"))
+}
+
+fn build(wanted: &Wanted, base: &str) -> anyhow::Result<()> {
+    let context = Path::new(FILES).join(wanted.folder);
     let mut command = Command::new("docker");
     // The host's network, for a mirror may be reachable from the host alone.
     command.args([
@@ -133,8 +177,10 @@ fn build(name: &str, base: &str, folder: &str) -> anyhow::Result<()> {
         "host",
         "--build-arg",
         &format!("BASE={base}"),
+        "--build-arg",
+        &format!("VERSION={}", wanted.version),
         "--tag",
-        name,
+        &wanted.name,
     ]);
     for proxy in ["http_proxy", "https_proxy"]
         .into_iter()
@@ -146,7 +192,7 @@ fn build(name: &str, base: &str, folder: &str) -> anyhow::Result<()> {
 }
 
 /// The archive this machine installs its own Debian packages from, as `scheme://host/path`.
-fn mirror() -> anyhow::Result<String> {
+fn mirror(suite: &str) -> anyhow::Result<String> {
     let release = fs::read_to_string("/etc/os-release").context("which system is this?")?;
     let value = |key: &str| {
         let line = release
@@ -156,7 +202,7 @@ fn mirror() -> anyhow::Result<String> {
     };
     ensure!(
         value("ID").as_deref() == Some("debian"),
-        "this machine is not Debian, so its package mirror has no Debian {SUITE}; pull the official images instead"
+        "this machine is not Debian, so its package mirror has no Debian {suite}; pull the official images instead"
     );
     let codename = value("VERSION_CODENAME").context("this Debian has no codename")?;
     let format = "$(RELEASE) $(COMPONENT) $(CREATED_BY) $(REPO_URI)";

@@ -2,9 +2,13 @@
 
 mod database;
 mod herd;
+mod pairs;
 mod statements;
 
+use std::os::unix::process::CommandExt;
+
 use crate::report::Report;
+use crate::run::cargo;
 
 pub(crate) use herd::{PodArgs as HerdPodArgs, run_pod as run_herd_pod};
 
@@ -15,6 +19,8 @@ pub(crate) enum What {
     Statements(statements::Args),
     /// Many contenders in several processes on one row: one winner each, whatever the isolation level.
     Herd(herd::Args),
+    /// Acquire and release, durable, against `pgbench` with the same statements.
+    Pairs(pairs::Args),
 }
 
 /// The verb.
@@ -22,5 +28,15 @@ pub(crate) fn run(what: &What) -> anyhow::Result<Report> {
     match what {
         What::Statements(args) => statements::run(args),
         What::Herd(args) => herd::run(args),
+        What::Pairs(args) => pairs::run(args),
     }
+}
+
+/// Becomes the same command, compiled for speed, unless this is it: what is measured is ours, and not the compiler's.
+fn optimized() -> anyhow::Result<()> {
+    if !cfg!(debug_assertions) {
+        return Ok(());
+    }
+    let mut command = cargo(["run", "--quiet", "--release", "--package", "xtask", "--"]);
+    Err(command.args(std::env::args_os().skip(1)).exec().into())
 }

@@ -38,7 +38,7 @@ fn contained(machine: &Machine) -> Option<Postgres> {
     let result = match first {
         Err(ServerError::Missing { .. }) if machine.debootstrap.is_some() => {
             note("no image of PostgreSQL is there or can be pulled: building one from Debian's packages");
-            let built = images::ensure();
+            let built = images::postgres().and_then(|image| images::ensure(&[image]));
             built.and_then(|_| Ok(start(Source::Container)?))
         }
         first => first.map_err(anyhow::Error::from),
@@ -46,6 +46,14 @@ fn contained(machine: &Machine) -> Option<Postgres> {
     result
         .inspect_err(|error| note(format_args!("no server in a container: {error:#}")))
         .ok()
+}
+
+/// Whether tests can have PgBouncer, whose image is built here if it is not there.
+pub(crate) fn pgbouncer(machine: &Machine) -> bool {
+    machine.docker
+        && images::ensure(&[images::pgbouncer()])
+            .inspect_err(|error| note(format_args!("no image of PgBouncer: {error:#}")))
+            .is_ok()
 }
 
 fn start(source: Source) -> Result<Postgres, ServerError> {

@@ -74,6 +74,9 @@ const TESTS: [&str; 9] = [
 /// How the names of tests begin that are about servers in containers.
 const CONTAINERS: &str = "a_container_";
 
+/// What the names of tests have that need PgBouncer.
+const PGBOUNCER: &str = "pgbouncer";
+
 /// The examples in the docs are run apart, since one that is ignored is not even meant to compile.
 const DOCTESTS: [&str; 5] = ["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"];
 
@@ -99,6 +102,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     if !machine.docker {
         tests.args(["--skip", CONTAINERS]);
         report.fact("left_out", "tests of containers, since there is no Docker engine");
+    }
+
+    if !server::pgbouncer(&machine) {
+        tests.args(["--skip", PGBOUNCER]);
+        report.fact("left_out", "tests of PgBouncer, which has no image here");
     }
 
     let watch = Stopwatch::start();

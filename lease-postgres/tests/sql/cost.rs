@@ -10,9 +10,9 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{Acquire, Release, Renew, Repo};
 use lease_postgres::PostgresRepo;
 use lease_testkit::servers::Postgres;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::support::{claim, private_server, sql};
+use crate::support::{Database, claim, private_server, sql};
 
 async fn counted(server: &Postgres) -> (PostgresRepo, Client) {
     let repo = PostgresRepo::connect(server.url()).await.unwrap();
@@ -75,6 +75,59 @@ async fn each_operation_is_one_statement_and_a_loser_writes_nothing() {
     assert_eq!(statements(&sql).await.0, 1, "release");
     assert!(matches!(repo.acquire(&other).await.unwrap(), Acquire::Granted(_)));
     assert_eq!(statements(&sql).await.0, 1, "take over");
+}
+
+/// Whatever the planner assumes, and also once the table has grown.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_lost_acquire_looks_at_the_table_once() {
+    let (database, repo) = Database::migrated().await;
+    repo.acquire(&claim("job")).await.unwrap();
+    let sql = database.sql().await;
+    let (_, acquire) = include_str!("../statements.sql").split_once("-- Acquire\n").unwrap();
+    let acquire = acquire.lines().next().unwrap();
+    sql.batch_execute(&format!("PREPARE acquire(text, text, bigint) AS {acquire}"))
+        .await
+        .unwrap();
+    for grown in [false, true] {
+        if grown {
+            sql.batch_execute(
+                "INSERT INTO task_leases (name, holder, acquired_at, expires_at) \
+                 SELECT n::text, 'pod', now(), now() FROM generate_series(1, 10000) n; ANALYZE task_leases",
+            )
+            .await
+            .unwrap();
+        }
+        for plans in ["force_custom_plan", "force_generic_plan"] {
+            let explain = format!(
+                "SET plan_cache_mode = {plans}; SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) \
+                 EXECUTE acquire('job', 'pod/other', 1000000)"
+            );
+            let plan: Vec<String> = sql
+                .simple_query(&explain)
+                .await
+                .unwrap()
+                .iter()
+                .filter_map(|message| match message {
+                    SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                    _ => None,
+                })
+                .collect();
+            let accesses: Vec<&String> = plan
+                .iter()
+                .filter(|line| line.contains("Scan") && line.contains(" on task_leases"))
+                .collect();
+            let executed: Vec<_> = accesses
+                .iter()
+                .filter(|line| !line.contains("never executed"))
+                .collect();
+            assert!(accesses.len() > 3, "{plan:#?}");
+            assert!(
+                matches!(executed[..], [only] if only.contains("Index") && only.contains("loops=1")),
+                "{plan:#?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -32,8 +32,7 @@ pub(super) struct Container {
 impl Container {
     /// Finds an image and describes the container; does not start it.
     pub(super) fn create(settings: &Settings, password: &str, port: u16) -> Result<Self, ServerError> {
-        let (image, tag) = image::find()?;
-        let name = format!("lease-test-postgres-{:016x}", rand::random::<u64>());
+        let (image, tag) = image::find(settings.version.as_deref())?;
         // Given as arguments, so that they hold from the first start on, for any image.
         let arguments = settings
             .list(true)
@@ -49,11 +48,9 @@ impl Container {
             };
             HashMap::from([("5432/tcp".to_owned(), Some(vec![binding]))])
         };
-        let request = GenericImage::new(image, tag)
+        let request = GenericImage::new(image, &tag)
             .with_entrypoint("timeout")
             .with_cmd(command.into_iter().chain(arguments))
-            .with_container_name(&name)
-            .with_label(OWNER_LABEL, process::id().to_string())
             .with_env_var("POSTGRES_PASSWORD", password)
             // Not SCRAM, for the reason that local servers have.
             .with_env_var("POSTGRES_HOST_AUTH_METHOD", "password")
@@ -67,12 +64,34 @@ impl Container {
             }
             None => request,
         };
-        Ok(Self {
+        Ok(Self::of("postgres", request))
+    }
+
+    /// Describes a container with PgBouncer in it; does not start it.
+    pub(super) fn pooler(config: String) -> Result<Self, ServerError> {
+        let (image, tag) = image::pooler()?;
+        let file = "/etc/lease-pgbouncer.ini";
+        let limit = TIME_LIMIT.to_string();
+        let request = GenericImage::new(image, tag)
+            .with_entrypoint("timeout")
+            .with_cmd([limit.as_str(), "pgbouncer", file])
+            .with_copy_to(file, config.into_bytes())
+            // It has to reach a server that listens on this machine's loopback address alone.
+            .with_network("host");
+        Ok(Self::of("pgbouncer", request))
+    }
+
+    fn of(program: &str, request: ContainerRequest<GenericImage>) -> Self {
+        let name = format!("lease-test-{program}-{:016x}", rand::random::<u64>());
+        let request = request
+            .with_container_name(&name)
+            .with_label(OWNER_LABEL, process::id().to_string());
+        Self {
             name,
             request: Some(request),
             container: None,
             watchdog: None,
-        })
+        }
     }
 
     fn docker(&self, step: &'static str, arguments: &[&str]) -> Result<String, ServerError> {
@@ -113,6 +132,13 @@ impl Instance for Container {
         let started = blocking::run(request.start());
         self.container = Some(started.map_err(|error| refused(step, &error))?);
         Ok(())
+    }
+
+    fn follow(&mut self, _url: &str) -> Result<(), ServerError> {
+        Err(ServerError::Docker {
+            step: "make a standby",
+            reason: "only a server from this machine's programs can follow another: `Source::Local`".into(),
+        })
     }
 
     fn stop(&mut self) -> Result<(), ServerError> {

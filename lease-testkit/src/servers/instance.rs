@@ -7,6 +7,9 @@ pub(super) trait Instance: std::fmt::Debug + Send {
     /// Starts the server on its port.
     fn start(&mut self) -> Result<(), ServerError>;
 
+    /// Makes it a copy of the server at `url`, which will follow that one from its next start on.
+    fn follow(&mut self, url: &str) -> Result<(), ServerError>;
+
     /// Ends the server in order: sessions are ended, everything is written to disk.
     fn stop(&mut self) -> Result<(), ServerError>;
 

@@ -1,6 +1,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -26,6 +26,7 @@ const LOG_TAIL: usize = 4_000;
 pub(super) struct Local {
     programs: Programs,
     user: Option<User>,
+    port: u16,
     folder: PathBuf,
     postmaster: Option<Child>,
     // Dropped last: it ends the server and removes the folder.
@@ -35,8 +36,11 @@ pub(super) struct Local {
 impl Local {
     /// Prepares the data folder of a server that listens on `port` of 127.0.0.1; does not start it.
     pub(super) fn create(settings: &Settings, password: &str, port: u16) -> Result<Self, ServerError> {
-        let programs = Programs::find().ok_or_else(|| ServerError::Missing {
-            looked_for: "server programs on this machine: no `initdb` and `postgres`".into(),
+        let programs = Programs::find(settings.version.as_deref()).ok_or_else(|| ServerError::Missing {
+            looked_for: match &settings.version {
+                Some(version) => format!("server programs of version {version} on this machine"),
+                None => "server programs on this machine: no `initdb` and `postgres`".into(),
+            },
         })?;
         let user = unprivileged()?;
         let folder = tempfile::Builder::new().prefix("lease-postgres-").tempdir();
@@ -49,15 +53,15 @@ impl Local {
         let local = Self {
             programs,
             user,
+            port,
             folder,
             postmaster: None,
             _watchdog: watchdog,
         };
         local.give(&local.folder)?;
-        fs::create_dir(local.data()).map_err(ServerError::io("create the data folder of a server"))?;
-        local.give(&local.data())?;
+        local.make_data()?;
         local.initdb(password)?;
-        local.configure([("port", port.to_string().as_str())])?;
+        local.configure_place()?;
         let list = settings.list(local.programs.has_statements_contrib());
         local.configure(list.iter().map(|(setting, value)| (setting.as_str(), value.as_str())))?;
         Ok(local)
@@ -79,10 +83,23 @@ impl Local {
         ]);
         initdb.arg("--pwfile").arg(&file).arg("--pgdata").arg(self.data());
         output(initdb, "create a database cluster")?;
-        fs::remove_file(file).map_err(ServerError::io("remove the password of a server"))?;
+        fs::remove_file(file).map_err(ServerError::io("remove the password of a server"))
+    }
 
+    /// An empty data folder, which nobody but the server may enter.
+    fn make_data(&self) -> Result<(), ServerError> {
+        let mut folder = fs::DirBuilder::new();
+        let made = folder.mode(0o700).create(self.data());
+        made.map_err(ServerError::io("create the data folder of a server"))?;
+        self.give(&self.data())
+    }
+
+    /// What this server has for itself alone, also when its data are a copy of another's.
+    fn configure_place(&self) -> Result<(), ServerError> {
+        let port = self.port.to_string();
         // Shared memory in files of the data folder goes away with it, even after the server was killed.
         let fixed = [
+            ("port", port.as_str()),
             ("listen_addresses", "127.0.0.1"),
             ("dynamic_shared_memory_type", "mmap"),
         ];
@@ -174,6 +191,24 @@ impl Instance for Local {
         let child = command.spawn().map_err(ServerError::io("run `postgres`"))?;
         self.postmaster = Some(child);
         Ok(())
+    }
+
+    fn follow(&mut self, url: &str) -> Result<(), ServerError> {
+        if self.postmaster.is_some() {
+            self.kill()?;
+        }
+        fs::remove_dir_all(self.data()).map_err(ServerError::io("remove the data of a server"))?;
+        self.make_data()?;
+        let mut copy = self.command("pg_basebackup");
+        copy.args([
+            "--checkpoint=fast",
+            "--wal-method=stream",
+            "--write-recovery-conf",
+            "--no-sync",
+        ]);
+        copy.arg("--dbname").arg(url).arg("--pgdata").arg(self.data());
+        output(copy, "copy a server")?;
+        self.configure_place()
     }
 
     fn stop(&mut self) -> Result<(), ServerError> {

@@ -25,7 +25,7 @@ const PORT_TAKEN: &str = "could not create any TCP/IP sockets";
 #[derive(Debug)]
 pub struct Postgres {
     url: String,
-    admin: Config,
+    pub(super) admin: Config,
     instance: Option<Mutex<Box<dyn Instance>>>,
 }
 
@@ -87,6 +87,27 @@ impl Postgres {
     pub fn start(&self) -> Result<(), ServerError> {
         self.instance("start")?.start()?;
         ready::wait(&self.admin, self.instance.as_ref())
+    }
+
+    /// Makes this server a streaming standby of `primary`, whose data replace its own, and waits until it answers.
+    ///
+    /// Both must come from this machine's programs and have the same [`password`](Settings::password). Once `primary` is
+    /// gone, [`promote`](Self::promote) makes this one the primary.
+    ///
+    /// # Errors
+    /// [`ServerError::Program`] if `primary` can't be copied, [`ServerError::Docker`] for a server in a container; and those of
+    /// [`start`](Self::start).
+    pub fn follow(&self, primary: &Self) -> Result<(), ServerError> {
+        self.instance("make a standby of")?.follow(&primary.url)?;
+        self.start()
+    }
+
+    /// Lets a standby take over: when this returns, it takes writes.
+    ///
+    /// # Errors
+    /// [`ServerError::Sql`] if it is no standby, [`ServerError::TimedOut`] if it takes longer than ten seconds.
+    pub fn promote(&self) -> Result<(), ServerError> {
+        self.sql("SELECT pg_promote()").map(drop)
     }
 
     /// Stops the server in order: its sessions are ended and everything is written to disk.
@@ -201,7 +222,8 @@ impl Postgres {
     }
 
     fn run_once(settings: &Settings, source: Source) -> Result<Self, ServerError> {
-        let password = format!("{:032x}", rand::random::<u128>());
+        let random = || format!("{:032x}", rand::random::<u128>());
+        let password = settings.password.clone().unwrap_or_else(random);
         let port = ports::free()?;
         let instance: Box<dyn Instance> = match source {
             Source::Container => Box::new(Container::create(settings, &password, port)?),

@@ -16,12 +16,16 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// The newest version that a distribution's package put on this machine, else what `PATH` has.
-    pub(super) fn find() -> Option<Self> {
+    /// The newest version that a distribution's package put on this machine, else what `PATH` has; or this version.
+    pub(super) fn find(version: Option<&str>) -> Option<Self> {
         let mut versions: Vec<(u32, PathBuf)> = VERSIONED.iter().flat_map(|parent| versions_in(parent)).collect();
+        versions.retain(|(number, _)| version.is_none_or(|version| version == number.to_string()));
         versions.sort();
-        let newest = versions.pop().map(|(_, folder)| folder);
-        let folder = newest.or_else(|| env::split_paths(&env::var_os("PATH")?).find(|folder| is_complete(folder)))?;
+        let folder = match (versions.pop(), version) {
+            (Some((_, newest)), _) => newest,
+            (None, Some(_)) => return None,
+            (None, None) => env::split_paths(&env::var_os("PATH")?).find(|folder| is_complete(folder))?,
+        };
         // Distributions put links to programs into PATH; what belongs to a program lies beside the real one.
         let real = fs::canonicalize(folder.join("postgres")).ok()?;
         Some(Self {

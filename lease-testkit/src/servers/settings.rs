@@ -1,4 +1,9 @@
+use std::env;
 use std::path::PathBuf;
+
+/// The environment variable that names the major version of the servers to run, such as `18`, whether from programs of this
+/// machine or in containers. Without it these are the newest here, and 17.
+pub const POSTGRES_VERSION: &str = "LEASE_TEST_POSTGRES_VERSION";
 
 /// How a test server is set up.
 ///
@@ -10,6 +15,8 @@ pub struct Settings {
     pub(super) max_connections: u32,
     pub(super) more: Vec<(String, String)>,
     pub(super) sockets: Option<PathBuf>,
+    pub(super) password: Option<String>,
+    pub(super) version: Option<String>,
 }
 
 /// Where a server may come from.
@@ -33,6 +40,8 @@ impl Default for Settings {
             max_connections: 300,
             more: Vec::new(),
             sockets: None,
+            password: None,
+            version: env::var(POSTGRES_VERSION).ok(),
         }
     }
 }
@@ -68,6 +77,14 @@ impl Settings {
         self.more
             .push(("unix_socket_directories".into(), folder.to_string_lossy().into_owned()));
         self.sockets = Some(folder);
+        self
+    }
+
+    /// The superuser's password; a random one by default. Servers that [follow](super::Postgres::follow) each other have the
+    /// same.
+    #[must_use]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
         self
     }
 

@@ -1,0 +1,244 @@
+//! `measure pairs`: acquire and release through the public API, against `pgbench` with the same statements on the same
+//! server.
+//!
+//! The two run in turn, since a machine is never equally busy for long, and what counts is the median of their ratios.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use diesel_async::AsyncPgConnection;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
+use futures_util::future::try_join_all;
+use lease_core::{BootClock, Clock, Lease};
+use lease_postgres::PostgresRepo;
+use serde_json::{Value, json};
+
+use super::database::Measured;
+use super::optimized;
+use crate::machine::Machine;
+use crate::report::{Report, note};
+
+const TTL: Duration = Duration::from_secs(60);
+
+/// Connections, and the least ratio that is good enough. A single connection pays for the way to the keeper's thread and back
+/// with time in which the server has nothing to do.
+const AIMS: [(usize, f64); 3] = [(1, 0.75), (8, 0.9), (32, 0.9)];
+
+/// Our statements, which a test of lease-postgres pins.
+const STATEMENTS: &str = include_str!("../../../lease-postgres/tests/statements.sql");
+
+/// What the measurement can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many runs of each, in turn.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// How many seconds each run takes.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+}
+
+/// The verb.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    optimized()?;
+    let pgbench = Machine::look()
+        .postgres
+        .context("there are no programs of PostgreSQL here: `cargo xtask test --install`")?
+        .join("pgbench");
+    let measured = Measured::start()?;
+    let url = measured.database.url();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async { PostgresRepo::connect(url).await?.migrate().await })?;
+    let folder = tempfile::tempdir()?;
+    let script = folder.path().join("pairs.sql");
+    std::fs::write(&script, pgbench_script()?)?;
+    let seconds = Duration::from_secs(args.seconds);
+
+    let columns = &["connections", "pgbench", "ours", "ratio", "least", "most", "aim"];
+    let mut report = Report::new(columns);
+    report.fact("runs", args.runs);
+    report.fact("seconds_each", args.seconds);
+    if args.runs < 10 {
+        report.miss("fewer than 10 runs of each");
+    }
+    for (connections, aim) in AIMS {
+        let mut series = Series::default();
+        for number in 0..args.runs {
+            // Who comes first changes, for the second may find the disk busy with what the first left.
+            let (theirs, ours) = if number % 2 == 0 {
+                let theirs = pgbench_pairs(&pgbench, &script, url, connections, args.seconds)?;
+                (theirs, runtime.block_on(our_pairs(url, connections, seconds))?)
+            } else {
+                let ours = runtime.block_on(our_pairs(url, connections, seconds))?;
+                (pgbench_pairs(&pgbench, &script, url, connections, args.seconds)?, ours)
+            };
+            note(format_args!(
+                "{connections} connections: pgbench {theirs:.0}/s, ours {ours:.0}/s"
+            ));
+            series.add(theirs, ours);
+        }
+        let ratio = series.line(&mut report, connections, aim);
+        if ratio < aim {
+            report.miss(format!("{connections} connections: {ratio:.2} of pgbench, not {aim}"));
+        }
+    }
+    Ok(report)
+}
+
+/// Pairs per second of both, run for run.
+#[derive(Default)]
+struct Series {
+    theirs: Vec<f64>,
+    ours: Vec<f64>,
+    ratios: Vec<f64>,
+}
+
+impl Series {
+    fn add(&mut self, theirs: f64, ours: f64) {
+        self.theirs.push(theirs);
+        self.ours.push(ours);
+        self.ratios.push(ours / theirs);
+    }
+
+    /// Adds its line; answers the median of the ratios.
+    fn line(&mut self, report: &mut Report, connections: usize, aim: f64) -> f64 {
+        for values in [&mut self.theirs, &mut self.ours, &mut self.ratios] {
+            values.sort_unstable_by(f64::total_cmp);
+        }
+        let ratio = median(&self.ratios);
+        report.row([
+            json!(connections),
+            json!(median(&self.theirs).round()),
+            json!(median(&self.ours).round()),
+            hundredths(ratio),
+            hundredths(self.ratios[0]),
+            hundredths(self.ratios[self.ratios.len() - 1]),
+            json!(aim),
+        ]);
+        ratio
+    }
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
+}
+
+fn hundredths(value: f64) -> Value {
+    json!((value * 100.0).round() / 100.0)
+}
+
+/// As an application does it: one `Lease` for all, on a pool with so many connections.
+async fn our_pairs(url: &str, connections: usize, time: Duration) -> anyhow::Result<f64> {
+    let mut config = ManagerConfig::<AsyncPgConnection>::default();
+    config.recycling_method = RecyclingMethod::Fast;
+    let manager = AsyncDieselConnectionManager::new_with_config(url, config);
+    let lease = Lease::new(PostgresRepo::new(
+        Pool::builder(manager).max_size(connections).build()?,
+    )?);
+    // Every connection is open, and has its statements, before the clock runs.
+    let clients = 0..connections;
+    try_join_all(clients.clone().map(|client| tokio::spawn(pair(lease.clone(), client)))).await?;
+    let start = BootClock.now();
+    let end = start + time;
+    let counts = clients.map(|client| {
+        let lease = lease.clone();
+        tokio::spawn(async move {
+            let mut count = 0_u32;
+            while BootClock.now() < end {
+                pair(lease.clone(), client).await?;
+                count += 1;
+            }
+            anyhow::Ok(count)
+        })
+    });
+    let counts: Vec<u32> = try_join_all(counts).await?.into_iter().collect::<anyhow::Result<_>>()?;
+    let took = BootClock.now().since(start);
+    lease.shutdown(Duration::ZERO).await;
+    Ok(f64::from(counts.iter().sum::<u32>()) / took.as_secs_f64())
+}
+
+async fn pair(lease: Lease, client: usize) -> anyhow::Result<()> {
+    let name = format!("pair-{client}");
+    let guard = lease.try_acquire(&name, TTL).await?;
+    guard.context("nobody else has it")?.release().await?;
+    Ok(())
+}
+
+/// Our two statements with pgbench's variables for their values.
+fn pgbench_script() -> anyhow::Result<String> {
+    let microseconds = TTL.as_micros();
+    let mut script = format!("\\set holder random(1, 1000000000000)\n\\set ttl {microseconds}\n\\set least 0\n");
+    for (name, third) in [("Acquire", ":ttl"), ("Release", ":least")] {
+        let text = statement(name).with_context(|| format!("no statement {name}"))?;
+        script += &text
+            .replace("$1", "('pair-' || :client_id::text)::text")
+            .replace("$2", ":holder::text")
+            .replace("$3", &format!("{third}::bigint"));
+        script += "\n";
+    }
+    Ok(script)
+}
+
+/// A statement with its semicolon.
+fn statement(name: &str) -> Option<&'static str> {
+    let (_, rest) = STATEMENTS.split_once(&format!("-- {name}\n"))?;
+    rest.lines().next()
+}
+
+fn pgbench_pairs(pgbench: &Path, script: &Path, url: &str, connections: usize, seconds: u64) -> anyhow::Result<f64> {
+    let mut command = Command::new(pgbench);
+    command.args(["--no-vacuum", "--protocol=prepared", "--jobs"]);
+    command.arg(connections.min(2).to_string());
+    command.arg("--client").arg(connections.to_string());
+    command.arg("--time").arg(seconds.to_string());
+    command.arg("--file").arg(script).arg(url);
+    let output = command
+        .output()
+        .with_context(|| format!("running {}", pgbench.display()))?;
+    let (text, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    ensure!(output.status.success(), "pgbench failed:\n{text}\n{errors}");
+    tps(&text).with_context(|| format!("pgbench told no transactions per second:\n{text}\n{errors}"))
+}
+
+fn tps(output: &str) -> Option<f64> {
+    let line = output.lines().find_map(|line| line.strip_prefix("tps = "))?;
+    line.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_statements_are_in_the_script_with_all_their_values() {
+        let script = pgbench_script().unwrap();
+        assert!(
+            script.contains("SKIP LOCKED") && script.contains("SET released_at"),
+            "{script}"
+        );
+        assert!(!script.contains('$'), "{script}");
+        assert_eq!(script.lines().count(), 5);
+    }
+
+    #[test]
+    fn the_rate_is_read_from_what_pgbench_prints() {
+        let output = "number of failed transactions: 0 (0.000%)\ntps = 1234.500000 (without initial connection time)\n";
+        assert_eq!(tps(output), Some(1234.5));
+        assert_eq!(tps("tps"), None);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between() {
+        assert!((median(&[1.0, 2.0, 4.0, 9.0]) - 3.0).abs() < f64::EPSILON);
+        assert!((median(&[1.0, 2.0, 4.0]) - 2.0).abs() < f64::EPSILON);
+    }
+}
