@@ -68,7 +68,7 @@ impl Rows {
             Some(row) if rules.is_ours(row, claim) && rules.may_retry(row) => {
                 return retry(rules, row, expires_at, now);
             }
-            Some(row) if rules.breaks(Mutant::ForgetsTheHolder) => row.token + 1,
+            Some(row) if rules.breaks(Mutant::ForgetsTheHolder) => rules.next_token(row.token, now),
             Some(_) if rules.breaks(Mutant::BusyIsSilent) => return Acquire::Busy(None),
             Some(row) => return Acquire::Busy(Some(incumbent(row, now))),
         };
