@@ -34,6 +34,7 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
     Postgres,
+    Sqlite,
 }
 
 impl Engine {
@@ -41,20 +42,16 @@ impl Engine {
     fn package(self) -> &'static str {
         match self {
             Self::Postgres => "lease-postgres",
+            Self::Sqlite => "lease-sqlite",
         }
     }
 
-    /// How the tests are told where its server is.
-    fn variable(self) -> &'static str {
-        match self {
-            Self::Postgres => POSTGRES_URL,
-        }
-    }
-
-    fn server(self, machine: &Machine) -> anyhow::Result<Postgres> {
-        match self {
-            Self::Postgres => server::postgres(machine),
-        }
+    /// Its server, and how the tests are told where that is. An embedded engine has none.
+    fn server(self, machine: &Machine) -> anyhow::Result<Option<(&'static str, Postgres)>> {
+        Ok(match self {
+            Self::Postgres => Some((POSTGRES_URL, server::postgres(machine)?)),
+            Self::Sqlite => None,
+        })
     }
 }
 
@@ -86,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::new(&["tests", "run", "failed", "ignored", "seconds"]);
     let machine = prepared(args.install)?;
     let engines = if args.engine.is_empty() {
-        vec![Engine::Postgres]
+        vec![Engine::Postgres, Engine::Sqlite]
     } else {
         args.engine.clone()
     };
@@ -94,9 +91,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     // They end with this function, and by themselves if we are killed.
     let mut servers = Vec::new();
     for engine in &engines {
-        let server = engine.server(&machine)?;
-        tests.env(engine.variable(), server.url());
-        servers.push(server);
+        if let Some((variable, server)) = engine.server(&machine)? {
+            tests.env(variable, server.url());
+            servers.push(server);
+        }
     }
     tests.arg("--include-ignored");
     if !machine.docker {

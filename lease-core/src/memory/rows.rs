@@ -190,7 +190,7 @@ fn retry(rules: Rules, row: &mut Row, expires_at: i64, now: i64) -> Acquire {
         row.expires_at = row.expires_at.max(expires_at);
     }
     if rules.breaks(Mutant::RetryBumpsTheToken) {
-        row.token += 1;
+        row.token = rules.next_token(row.token, now);
     }
     if rules.breaks(Mutant::RetryMovesAcquiredAt) {
         row.acquired_at = now;
@@ -200,14 +200,14 @@ fn retry(rules: Rules, row: &mut Row, expires_at: i64, now: i64) -> Acquire {
 
 fn extend(rules: Rules, row: &mut Row, extended: i64, now: i64) {
     if rules.breaks(Mutant::RenewAddsUp) {
-        row.expires_at = row.expires_at.saturating_add(extended - now);
+        row.expires_at = row.expires_at.saturating_add(extended.saturating_sub(now));
     } else if rules.breaks(Mutant::RenewShortens) {
         row.expires_at = extended;
     } else if !rules.breaks(Mutant::RenewDoesNotExtend) {
         row.expires_at = row.expires_at.max(extended);
     }
     if rules.breaks(Mutant::RenewBumpsTheToken) {
-        row.token += 1;
+        row.token = rules.next_token(row.token, now);
     }
     if rules.breaks(Mutant::RenewMovesAcquiredAt) {
         row.acquired_at = now;

@@ -205,8 +205,7 @@ impl Hold {
 }
 
 fn drop_at(timing: &Timing, base: Moment) -> Moment {
-    if timing.breaks(TenureMutant::ForgetsTheDrift) {
-        return base + timing.ttl();
-    }
-    base + (timing.ttl() - timing.drift())
+    let forgets = timing.breaks(TenureMutant::ForgetsTheDrift);
+    let drift = if forgets { Duration::ZERO } else { timing.drift() };
+    base + (timing.ttl() - drift)
 }

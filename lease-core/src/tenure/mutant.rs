@@ -39,7 +39,7 @@ mutants! {
         ReleasesBeforeTheEnd,
         /// A renewal is sent after the release.
         RenewsAfterTheRelease,
-        /// A release without an answer is not repeated.
+        /// A release or an undo without an answer is not repeated.
         ReleasesOnce,
         /// f has no time limit.
         ForgetsTheTimeLimit,

@@ -74,7 +74,7 @@ impl Repeat {
             Event::ReleaseFailed => {
                 self.tell(Settlement::Failed, effects);
                 self.wait(timing, now);
-                return !self.undo && timing.breaks(TenureMutant::ReleasesOnce);
+                return timing.breaks(TenureMutant::ReleasesOnce);
             }
             Event::Tick if self.next_at.is_some() && now >= self.until => {}
             Event::Tick if self.next_at.is_some_and(|next_at| now >= next_at) => {

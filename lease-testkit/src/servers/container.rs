@@ -56,7 +56,11 @@ impl Container {
             .with_env_var("POSTGRES_HOST_AUTH_METHOD", "password")
             // A port of our choice, for one that the engine chooses is another one after each start.
             .with_mapped_port(port, 5432.tcp())
-            .with_host_config_modifier(move |host| host.port_bindings = Some(bindings()));
+            .with_host_config_modifier(move |host| {
+                host.port_bindings = Some(bindings());
+                // As the first process, `timeout` of coreutils 9.10 ends at once.
+                host.init = Some(true);
+            });
         let request = match &settings.sockets {
             Some(folder) => {
                 let folder = folder.to_string_lossy();

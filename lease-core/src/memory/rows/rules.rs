@@ -90,7 +90,10 @@ impl Rules {
 
     /// Law L3: live is the complement of expired.
     pub(super) fn is_live(self, row: &Row, now: i64) -> bool {
-        row.expires_at > now || (row.expires_at == now && self.breaks(Mutant::LiveToTheLastInstant))
+        if self.breaks(Mutant::LiveToTheLastInstant) {
+            return row.expires_at >= now;
+        }
+        row.expires_at > now
     }
 
     /// Whether the holder in the row is the claim's.

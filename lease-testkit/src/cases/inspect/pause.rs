@@ -77,6 +77,11 @@ pub async fn resume_waits_for_the_displaced_holder<H: Harness<Repo: Inspect>>(st
     a.wins(&claim("a"), "there is no row").await;
     b.pause(&JOB, minutes(30)).await;
     assert_eq!(b.resume(&JOB).await, Release::Released, "it is paused");
+    assert_eq!(
+        b.resume(&JOB).await,
+        Release::NotHeld,
+        "the pause was ended, though the row is not free yet"
+    );
     pass(store, minutes(9)).await;
     b.is_busy(&claim("b"), "a minute of the displaced holder's is left")
         .await;

@@ -1,0 +1,14 @@
+#![doc = include_str!("docs.md")]
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod error;
+mod inspect;
+mod place;
+mod repo;
+mod schema;
+mod sql;
+mod store;
+mod value;
+
+pub use lease_core;
+pub use repo::SqliteRepo;
