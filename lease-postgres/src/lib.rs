@@ -21,3 +21,4 @@ struct Readme;
 
 pub use lease_core;
 pub use repo::PostgresRepo;
+pub use schema::SCHEMA;

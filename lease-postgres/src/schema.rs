@@ -16,8 +16,8 @@ use crate::table::Table;
 use crate::target::Session;
 use crate::task::{Task, pause};
 
-/// The table as `migrate` creates it.
-const CREATE: &str = include_str!("schema.sql");
+/// The statement by which [`migrate`](PostgresRepo::migrate) creates the table.
+pub const SCHEMA: &str = include_str!("schema.sql");
 
 /// How long a check may take.
 const CHECK_LIMIT: Duration = Duration::from_secs(10);
@@ -180,7 +180,7 @@ async fn change(session: &mut Session<'_>) -> QueryResult<bool> {
 /// lock, and the clock from then on.
 fn missing(table: &Table) -> Option<String> {
     if !table.exists() {
-        return Some(CREATE.to_owned());
+        return Some(SCHEMA.to_owned());
     }
     let clock = table.clock_us();
     let columns = [
@@ -244,13 +244,13 @@ fn is_alive(error: &DieselError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::CREATE;
+    use super::SCHEMA;
 
     /// A table once made stays as it is, so this text changes only together with what `migrate` adds to older ones.
     #[test]
     fn the_table_is_as_reviewed() {
         assert_eq!(
-            CREATE.split_whitespace().collect::<Vec<_>>().join(" "),
+            SCHEMA.split_whitespace().collect::<Vec<_>>().join(" "),
             "CREATE TABLE IF NOT EXISTS task_leases ( \
              name varchar(128) COLLATE \"C\" PRIMARY KEY, \
              holder varchar(128) COLLATE \"C\" NOT NULL, \
@@ -265,6 +265,6 @@ mod tests {
 
     #[test]
     fn the_docs_show_the_table_as_it_is() {
-        assert!(include_str!("docs.md").contains(CREATE));
+        assert!(include_str!("docs.md").contains(SCHEMA));
     }
 }

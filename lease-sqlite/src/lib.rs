@@ -12,3 +12,4 @@ mod value;
 
 pub use lease_core;
 pub use repo::SqliteRepo;
+pub use schema::SCHEMA;

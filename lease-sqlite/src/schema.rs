@@ -12,8 +12,8 @@ use lease_core::{Operation, RepoError, RepoErrorKind};
 use crate::SqliteRepo;
 use crate::error::Subject;
 
-/// The table as `migrate` creates it.
-const CREATE: &str = include_str!("schema.sql");
+/// The statement by which [`migrate`](SqliteRepo::migrate) creates the table.
+pub const SCHEMA: &str = include_str!("schema.sql");
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -41,7 +41,7 @@ impl SqliteRepo {
         let subject = Subject::new(Operation::Migrate);
         let migrating = |connection: &mut SqliteConnection| {
             if columns(connection)?.is_empty() {
-                connection.batch_execute(CREATE)?;
+                connection.batch_execute(SCHEMA)?;
             }
             problems(connection)
         };
@@ -155,10 +155,10 @@ fn problems(connection: &mut SqliteConnection) -> QueryResult<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::CREATE;
+    use super::SCHEMA;
 
     #[test]
     fn the_docs_show_the_table_as_it_is() {
-        assert!(include_str!("docs.md").contains(CREATE));
+        assert!(include_str!("docs.md").contains(SCHEMA));
     }
 }

@@ -129,10 +129,8 @@ fn is_like(pattern: &str, text: &str) -> bool {
     };
     let rest = &pattern[first.len_utf8()..];
     if first == '%' {
-        return is_like(rest, text)
-            || text
-                .char_indices()
-                .any(|(at, c)| is_like(rest, &text[at + c.len_utf8()..]));
+        let mut ends = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
+        return ends.any(|at| is_like(rest, &text[at..]));
     }
     let next = text.chars().next();
     next.is_some_and(|c| (first == '_' || c == first) && is_like(rest, &text[c.len_utf8()..]))

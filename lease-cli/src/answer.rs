@@ -1,0 +1,80 @@
+//! What a command answers: text for people, a JSON value for programs, and an exit code.
+
+use std::error::Error;
+
+use lease_core::RepoError;
+use serde_json::Value;
+
+/// The exit codes, as `sysexits.h` has them where it has one that fits.
+pub(crate) mod code {
+    /// Done.
+    pub(crate) const DONE: u8 = 0;
+    /// There is nothing to do it to.
+    pub(crate) const NOTHING: u8 = 1;
+    /// `EX_USAGE`.
+    pub(crate) const USAGE: u8 = 64;
+    /// `EX_UNAVAILABLE`: may be better later.
+    pub(crate) const UNAVAILABLE: u8 = 69;
+    /// `EX_CONFIG`: somebody has to change something.
+    pub(crate) const CONFIG: u8 = 78;
+}
+
+/// The answer of a command that could do its work.
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) json: Value,
+    pub(crate) code: u8,
+}
+
+impl Answer {
+    pub(crate) fn done(text: impl Into<String>, json: Value) -> Self {
+        Self {
+            text: text.into(),
+            json,
+            code: code::DONE,
+        }
+    }
+
+    pub(crate) fn nothing(text: impl Into<String>, json: Value) -> Self {
+        Self {
+            code: code::NOTHING,
+            ..Self::done(text, json)
+        }
+    }
+}
+
+/// Why a command could not do its work, in one line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) text: String,
+    pub(crate) code: u8,
+}
+
+impl Failure {
+    pub(crate) fn config(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            code: code::CONFIG,
+        }
+    }
+}
+
+impl From<RepoError> for Failure {
+    fn from(error: RepoError) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        let code = if error.kind().is_transient() {
+            code::UNAVAILABLE
+        } else {
+            code::CONFIG
+        };
+        Self {
+            text: text.replace(['\n', '\r'], " "),
+            code,
+        }
+    }
+}
