@@ -66,7 +66,8 @@ impl Settings {
         let first = self.begin_with.load(Ordering::Relaxed);
         for at in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
             self.begin_with.store(at + 1, Ordering::Relaxed);
-            let error = match timeout(share, self.open_at(&self.hosts[at])).await {
+            // In a box, since it is ten times as large as all the rest of an operation.
+            let error = match timeout(share, Box::pin(self.open_at(&self.hosts[at]))).await {
                 Ok(Ok(connection)) => {
                     self.begin_with.store(at, Ordering::Relaxed);
                     return Ok(connection);
