@@ -18,8 +18,8 @@ use crate::session::{CONNECT_LIMIT, Settings};
 use crate::target::Target;
 use crate::task::{Progress, Task, within};
 
-/// Connections of a repo made by `connect`.
-const POOL_SIZE: usize = 4;
+/// Connections of a repo made by `connect`, unless it is told another number.
+pub(crate) const POOL_SIZE: usize = 4;
 
 /// Where connections come from.
 pub(crate) enum Source {
@@ -35,7 +35,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// A pool of our own, empty until the first task.
-    pub(crate) fn own(settings: Arc<Settings>) -> Self {
+    pub(crate) fn own(settings: Arc<Settings>, size: usize) -> Self {
         let mut config = ManagerConfig::default();
         // It checks that the connection is open, without a round trip.
         config.recycling_method = RecyclingMethod::Fast;
@@ -45,13 +45,21 @@ impl Source {
             Box::pin(async move { settings.open().await.map_err(|failure| failure.into_diesel()) })
         });
         let pool = Pool::builder(AsyncDieselConnectionManager::new_with_config("", config))
-            .max_size(POOL_SIZE)
+            .max_size(size)
             .runtime(deadpool::Runtime::Tokio1)
             .create_timeout(Some(CONNECT_LIMIT))
             .recycle_timeout(Some(CONNECT_LIMIT))
             .build()
             .expect("a pool that was given a runtime can have time limits");
         Self::Own { settings, pool }
+    }
+
+    /// The same, with a pool of our own of another size. `None` for a pool that is not ours.
+    pub(crate) fn sized(&self, size: usize) -> Option<Self> {
+        match self {
+            Self::Own { settings, .. } => Some(Self::own(settings.clone(), size)),
+            Self::Foreign { .. } => None,
+        }
     }
 
     /// Runs a task on a pooled connection.
@@ -93,7 +101,7 @@ impl Source {
 impl Clone for Source {
     fn clone(&self) -> Self {
         match self {
-            Self::Own { settings, .. } => Self::own(settings.clone()),
+            Self::Own { settings, pool } => Self::own(settings.clone(), pool.status().max_size),
             Self::Foreign { pool, home } => Self::Foreign {
                 pool: pool.clone(),
                 home: home.clone(),

@@ -11,7 +11,7 @@ use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Rep
 use tokio::runtime::Handle;
 
 use crate::error::{Failure, Subject, text};
-use crate::pool::Source;
+use crate::pool::{POOL_SIZE, Source};
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
 use crate::target::{Session, Target};
@@ -35,7 +35,7 @@ pub struct PostgresRepo {
 impl PostgresRepo {
     /// A repo for the database at `url`, `postgres://user:password@host:port/database`.
     ///
-    /// It opens one connection, to find out at start-up what is wrong, and closes it. Its pool of four opens when
+    /// It opens one connection, to find out at start-up what is wrong, and closes it. Its pool of [four](Self::connections) opens when
     /// `Lease` first uses it, on the thread of the keeper, so that it serves no other runtime; [`migrate`],
     /// [`check_schema`] and the methods of [`Inspect`](lease_core::Inspect) open a connection each where they are called.
     ///
@@ -58,7 +58,7 @@ impl PostgresRepo {
     pub async fn connect(url: &str) -> Result<Self, RepoError> {
         let settings = Arc::new(Settings::parse(url)?);
         settings.probe().await?;
-        Ok(Self::with_source(Source::own(settings)))
+        Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
     }
 
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
@@ -97,6 +97,29 @@ impl PostgresRepo {
     /// `Config` for a name that the database would cut or refuse: an empty one, more than 63 bytes, control characters.
     pub fn table(mut self, name: &str) -> Result<Self, RepoError> {
         self.target = Target::parse(name)?;
+        Ok(self)
+    }
+
+    /// How many connections a repo made by [`connect`](Self::connect) has at most; four unless it is told. They are opened
+    /// when they are needed.
+    ///
+    /// Four serve hundreds of leases, since a renewal takes one for a millisecond. More help a process that takes and releases
+    /// leases all the time, as fast as the database goes.
+    ///
+    /// # Errors
+    /// `Config` for zero, and for a pool that is the application's.
+    pub fn connections(mut self, count: usize) -> Result<Self, RepoError> {
+        let refused = |why: &str| {
+            let error = RepoError::new(RepoErrorKind::Config, Operation::Connect);
+            error.with_source(text(why)).never_executed()
+        };
+        if count == 0 {
+            return Err(refused("a repo without connections can do nothing"));
+        }
+        self.source = self
+            .source
+            .sized(count)
+            .ok_or_else(|| refused("the pool is the application's, and has its size from there"))?;
         Ok(self)
     }
 

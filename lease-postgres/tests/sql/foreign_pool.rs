@@ -6,6 +6,7 @@ use std::time::Duration;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use futures_util::future::join_all;
 use lease_core::{Acquire, Held, Inspect, Lease, Outcome, Release, Renew, Repo, RepoErrorKind, Stop};
 use lease_postgres::PostgresRepo;
 
@@ -53,6 +54,24 @@ async fn everything_works_and_session_settings_are_left_as_found() {
     assert_eq!(repo.release(&held).await.unwrap(), Release::Released);
     assert_eq!(settings(&pool).await, before);
     assert_eq!(pool.status().size, 1, "the connection was kept all along");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn the_number_of_connections_is_that_of_our_own_pool_alone() {
+    let (database, repo) = Database::migrated().await;
+    let repo = repo.connections(2).unwrap();
+    let claims: Vec<_> = (0..8).map(|number| claim(&format!("job-{number}"))).collect();
+    for answer in join_all(claims.iter().map(|claim| repo.acquire(claim))).await {
+        assert!(matches!(answer.unwrap(), Acquire::Granted(_)));
+    }
+    let sessions = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'lease'";
+    let sessions = database.sql().await.query(sessions, &[]).await.unwrap();
+    assert_eq!(sessions.len(), 2);
+    let foreign = PostgresRepo::new(pool(&database, 1)).unwrap();
+    for error in [repo.connections(0).unwrap_err(), foreign.connections(2).unwrap_err()] {
+        assert_eq!(error.kind(), RepoErrorKind::Config, "{}", chain(&error));
+    }
 }
 
 /// C9, the half that concerns the repo: no connection to be had is said within the limit, and nothing was sent.

@@ -8,9 +8,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use diesel_async::AsyncPgConnection;
-use diesel_async::pooled_connection::deadpool::Pool;
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
 use futures_util::future::try_join_all;
 use lease_core::{BootClock, Clock, Lease};
 use lease_postgres::PostgresRepo;
@@ -133,14 +130,9 @@ fn hundredths(value: f64) -> Value {
     json!((value * 100.0).round() / 100.0)
 }
 
-/// As an application does it: one `Lease` for all, on a pool with so many connections.
+/// As an application does it: one `Lease` for all.
 async fn our_pairs(url: &str, connections: usize, time: Duration) -> anyhow::Result<f64> {
-    let mut config = ManagerConfig::<AsyncPgConnection>::default();
-    config.recycling_method = RecyclingMethod::Fast;
-    let manager = AsyncDieselConnectionManager::new_with_config(url, config);
-    let lease = Lease::new(PostgresRepo::new(
-        Pool::builder(manager).max_size(connections).build()?,
-    )?);
+    let lease = Lease::new(PostgresRepo::connect(url).await?.connections(connections)?);
     // Every connection is open, and has its statements, before the clock runs.
     let clients = 0..connections;
     try_join_all(clients.clone().map(|client| tokio::spawn(pair(lease.clone(), client)))).await?;
