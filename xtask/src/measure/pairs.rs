@@ -47,8 +47,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
         .join("pgbench");
     let measured = Measured::start()?;
     let url = measured.database.url();
+    // With the keeper's thread that makes two, as pgbench has.
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
         .enable_all()
         .build()?;
     runtime.block_on(async { PostgresRepo::connect(url).await?.migrate().await })?;
