@@ -196,6 +196,7 @@ fn c50_a_keeper_that_dies_tells_every_tenure_and_the_next_tick_has_a_new_one() {
         ended.is_err() && BootClock.now().since(before) < TTL * 5,
         "dropped when its time is over, without a keeper"
     );
+    assert!(!other.held().is_live(), "and not before");
     drop(other);
     let outcome = runtime.block_on(lease.run("next", TTL, async |_| ())).unwrap();
     assert!(matches!(outcome, Outcome::Ran(_)), "{outcome:?}");
