@@ -13,8 +13,8 @@ use crate::{Holder, LeaseName, Release, RepoError, Skip, Stop, Token};
 /// How many events wait for a slow observer before further ones are dropped and counted.
 pub const EVENT_QUEUE: usize = 1_024;
 
-/// How long the thread rests once it has delivered all there was. Whoever sends an event meanwhile need not wake it, which
-/// would cost the keeper a fifth of its throughput (`cargo xtask measure pairs`).
+/// How long the thread rests once it has delivered all there was. Whoever sends an event meanwhile need not wake it, and a wake
+/// costs more than all the rest of sending.
 const REST: Duration = Duration::from_millis(1);
 
 /// Something worth knowing of a lease.
