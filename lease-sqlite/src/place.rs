@@ -1,7 +1,6 @@
 //! [`Place`]: which file, and what may be wrong with it before SQLite looks.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -60,33 +59,46 @@ impl Place {
         None
     }
 
-    /// Why it can't be opened, in better words than SQLite has. It makes the file if there is none, as SQLite would.
+    /// Why it can't be opened, in better words than SQLite has.
+    ///
+    /// It only asks, and opens nothing: closing a file takes away all locks that this process has on it, those of SQLite's
+    /// connections too ("How To Corrupt An SQLite Database File" in SQLite's documentation).
     pub(crate) fn obstacle(&self) -> Option<(RepoErrorKind, String)> {
         let Self::File(path) = self else { return None };
         let config = |text: String| Some((RepoErrorKind::Config, text));
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let found = std::fs::metadata(path);
+        if found.as_ref().is_ok_and(|found| !found.is_file()) {
             return config(format!("{self} is no file"));
         }
         let folder = path.parent()?;
         if std::fs::metadata(folder).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return config(format!("there is no folder {} for the file", folder.display()));
         }
-        let mut writable = OpenOptions::new();
-        let error = writable
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .err()?;
-        let kind = match error.kind() {
-            ErrorKind::ReadOnlyFilesystem => RepoErrorKind::ReadOnly,
-            ErrorKind::PermissionDenied if File::open(path).is_ok() => RepoErrorKind::ReadOnly,
-            ErrorKind::PermissionDenied => RepoErrorKind::Denied,
-            _ => RepoErrorKind::Unavailable,
-        };
+        let missing = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let (kind, error) = missing_right(if missing { folder } else { path })?;
         Some((kind, format!("{self}: {error}")))
     }
+}
+
+/// Which right this process lacks on a file or folder.
+#[cfg(unix)]
+fn missing_right(path: &Path) -> Option<(RepoErrorKind, std::io::Error)> {
+    use rustix::fs::{Access, access};
+    use rustix::io::Errno;
+    let error = access(path, Access::READ_OK | Access::WRITE_OK).err()?;
+    let kind = match error {
+        Errno::ROFS => RepoErrorKind::ReadOnly,
+        Errno::ACCESS if access(path, Access::READ_OK).is_ok() => RepoErrorKind::ReadOnly,
+        Errno::ACCESS => RepoErrorKind::Denied,
+        _ => RepoErrorKind::Unavailable,
+    };
+    Some((kind, error.into()))
+}
+
+/// SQLite says it, in its own words.
+#[cfg(not(unix))]
+fn missing_right(_: &Path) -> Option<(RepoErrorKind, std::io::Error)> {
+    None
 }
 
 impl fmt::Display for Place {

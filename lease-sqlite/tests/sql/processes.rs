@@ -1,6 +1,7 @@
 //! Several processes on one file.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -66,6 +67,25 @@ async fn a_counter_of_eight_processes_is_exact() {
         assert!(child.wait().unwrap().success());
     }
     assert_eq!(fs::read_to_string(counter).unwrap(), (PROCESSES * ROUNDS).to_string());
+}
+
+/// A failed or second look at the file opened it only to see whether it may, and closed it. That took all locks of this process
+/// on it away, and another process could have removed the write-ahead log under it.
+#[tokio::test]
+async fn a_look_at_the_file_takes_no_locks_of_this_process_away() {
+    let database = Database::migrated().await;
+    let first = database.repo().await;
+    assert!(matches!(
+        first.acquire(&claim("job")).await.unwrap(),
+        Acquire::Granted(_)
+    ));
+    // Linux lists all locks, by the number of their file.
+    let number = format!(":{} ", fs::metadata(&database.path).unwrap().ino());
+    let locks = || fs::read_to_string("/proc/locks").unwrap().matches(&number).count();
+    assert_eq!(locks(), 1, "SQLite keeps one while it has the file open");
+    let second = database.repo().await;
+    assert_eq!(locks(), 1);
+    drop((first, second));
 }
 
 #[derive(QueryableByName)]
