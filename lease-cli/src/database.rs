@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Release, RepoError};
+use lease_core::{Evict, Inspect, Label, Lease, LeaseName, LeaseRow, Note, Release, RepoError};
 use lease_postgres::PostgresRepo;
 use lease_sqlite::SqliteRepo;
 
@@ -126,6 +126,14 @@ macro_rules! each {
 }
 
 impl Database {
+    /// Its leases, to be held.
+    pub(crate) fn into_lease(self) -> Lease {
+        match self {
+            Self::Postgres(repo) => Lease::new(repo),
+            Self::Sqlite(repo) => Lease::new(repo),
+        }
+    }
+
     pub(crate) async fn list(&self) -> Result<Vec<LeaseRow>, RepoError> {
         each!(self, repo => repo.list().await)
     }
