@@ -16,9 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lease_core::{
-    AcquireError, BootClock, Clock, Guard, Job, Lease, Moment, Options, Outcome, Ran, Skip, Stop, Wait,
-};
+use lease_core::{AcquireError, BootClock, Clock, Guard, Job, Lease, Moment, Options, Outcome, Ran, Skip, Stop, Wait};
 use rustix::io::Errno;
 use rustix::process::Signal;
 

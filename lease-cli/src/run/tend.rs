@@ -179,12 +179,8 @@ struct Group(Pid);
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        match kill_process_group(self.0, signal) {
-            Err(Errno::PERM) => {
-                say("the command runs as another user, who can't be sent signals: run lease as that user")
-            }
-            // It is gone.
-            Err(_) | Ok(()) => {}
+        if let Err(Errno::PERM) = kill_process_group(self.0, signal) {
+            say("the command runs as another user, who can't be sent signals: run lease as that user");
         }
     }
 
