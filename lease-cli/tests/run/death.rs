@@ -87,8 +87,7 @@ fn c22_a_stopped_lease_ends_its_command_before_the_next_one_starts() {
     // The last line may be half a line, which is as good as none.
     let last = beats
         .lines()
-        .filter(|line| line.len() == 19)
-        .next_back()
+        .rfind(|line| line.len() == 19)
         .unwrap()
         .parse::<i64>()
         .unwrap();
