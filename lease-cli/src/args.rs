@@ -225,3 +225,34 @@ fn label(text: &str) -> Result<Label, String> {
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}: write it like 90s, 2h or 1h 30m"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each `lease run` of the docs, also where it is a list.
+    #[test]
+    fn the_recipes_of_the_docs_can_be_typed_and_keep_the_lease_for_a_while() {
+        let docs = include_str!("../../docs/cli.md");
+        let mut recipes = 0;
+        for line in docs.lines() {
+            let line = line
+                .replace("[lease, run", "lease run")
+                .replace("\", \"", " ")
+                .replace([',', '"', ']'], "");
+            let Some((_, arguments)) = line.split_once("lease run nightly-backup") else {
+                continue;
+            };
+            let words = ["lease", "run", "nightly-backup"]
+                .into_iter()
+                .chain(arguments.split_whitespace());
+            let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let Command::Run(run) = cli.command else {
+                panic!("{line}")
+            };
+            assert!(run.at_least_for > Some(Duration::from_secs(60)), "{line}");
+            recipes += 1;
+        }
+        assert_eq!(recipes, 4);
+    }
+}

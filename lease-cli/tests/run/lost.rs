@@ -125,7 +125,11 @@ fn a_stopped_command_is_ended_too() {
     let world = World::new();
     let mark = mark();
     let script = format!("sleep {mark} & kill -STOP $$");
-    let mut job = Job::running(&world, &["--time-limit", "500ms", "--", "sh", "-c", &script], &mark);
+    let mut job = Job::running(
+        &world,
+        &["--time-limit", "500ms", "--kill-after", "1h", "--", "sh", "-c", &script],
+        &mark,
+    );
     assert_eq!(job.code(), 124);
     assert_eq!(sleeping(&mark), 0);
 }
