@@ -128,14 +128,14 @@ fn a_script_has_the_terminal_back_afterwards() {
     let mut script = Command::new("sh");
     script.args([
         "-c",
-        "\"$0\" run job -- sh -c 'read a; stty -echo; kill -9 $$'; read b; stty; echo then $b",
+        "\"$0\" run job -- sh -c 'read a; stty -icanon; kill -9 $$'; read b; stty; echo then $b",
     ]);
     script.arg(env!("CARGO_BIN_EXE_lease")).env("LEASE_URL", &world.url);
     let mut session = on_a_terminal(script);
     session.send_line("one").unwrap();
     session.send_line("two").unwrap();
     // As it was set before, too.
-    assert!(!session.exp_string("then two").unwrap().contains("-echo"));
+    assert!(!session.exp_string("then two").unwrap().contains("-icanon"));
 }
 
 #[test]
