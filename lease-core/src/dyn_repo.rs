@@ -1,6 +1,6 @@
 //! The boxed twin of [`Repo`]: it keeps the backend's type out of `Lease`.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,10 +11,14 @@ use crate::{Acquire, Claim, LeaseName, Operation, Release, Renew, Repo, RepoErro
 
 pub(crate) type Answer<T> = Pin<Box<dyn Future<Output = Result<T, RepoError>> + Send>>;
 
+/// Resolves when it is worth while to ask again.
+pub(crate) type Hint = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 pub(crate) trait DynRepo: Send + Sync {
     fn acquire(&self, claim: Claim) -> Answer<Acquire>;
     fn renew(&self, claim: Claim) -> Answer<Renew>;
     fn release(&self, claim: Claim) -> Answer<Release>;
+    fn freed(&self, name: LeaseName) -> Hint;
 }
 
 /// Each call owns its repo and its claim, so that it can outlive the caller.
@@ -47,6 +51,17 @@ impl<R: Repo> DynRepo for Boxed<R> {
         let repo = self.0.clone();
         caught(Operation::Release, claim.name.clone(), async move {
             repo.release(&claim).await
+        })
+    }
+
+    /// A backend that panics gives no hint.
+    fn freed(&self, name: LeaseName) -> Hint {
+        let repo = self.0.clone();
+        let hint = AssertUnwindSafe(async move { repo.freed(&name).await }).catch_unwind();
+        Box::pin(async move {
+            if hint.await.is_err() {
+                pending().await
+            }
         })
     }
 }

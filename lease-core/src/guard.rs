@@ -178,11 +178,11 @@ impl Guard {
 
     fn tell_finished(&mut self, reply: Option<oneshot::Sender<Result<Release, RepoError>>>) {
         self.finished = true;
-        self.reservation = None;
         self.keeper.send(Command::Finished {
             id: self.id,
             ran: self.used,
             reply,
+            reservation: self.reservation.take(),
         });
     }
 }

@@ -179,9 +179,15 @@ impl Keeper {
             }
             Command::Abandoned { id } => self.tell(id, now, TenureEvent::Abandoned),
             Command::Started { id, at } => self.tell(id, at, TenureEvent::Started),
-            Command::Finished { id, ran, reply } => {
+            Command::Finished {
+                id,
+                ran,
+                reply,
+                reservation,
+            } => {
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.settle = reply;
+                    entry.reservation = reservation;
                 }
                 self.tell(id, now, TenureEvent::Finished { ran });
             }

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::call::{Answered, Call, Reply, Sent, call};
 use super::{Context, Given, TenureId};
 use crate::held::Tenancy;
+use crate::names::Reservation;
 use crate::observe::Event as Told;
 use crate::tenure::{self, Cause, Effect, Event, Phase, Refusal, Settlement, Spread, Tenure};
 use crate::{
@@ -20,6 +21,8 @@ pub(super) struct Entry {
     pub(super) due: Option<Moment>,
     /// Who waits for the release.
     pub(super) settle: Option<oneshot::Sender<Result<Release, RepoError>>>,
+    /// The name, from f's end until the release is answered.
+    pub(super) reservation: Option<Reservation>,
     claim: Claim,
     timing: Timing,
     /// Who waits for the grant.
@@ -38,6 +41,7 @@ impl Entry {
             tenure: Tenure::ask(timing, now),
             due: None,
             settle: None,
+            reservation: None,
             claim,
             timing,
             reply: Some(reply),
@@ -282,6 +286,7 @@ impl Entry {
                 release: release.clone(),
             });
         }
+        self.reservation = None;
         if let Some(settle) = self.settle.take() {
             drop(settle.send(release));
         }
