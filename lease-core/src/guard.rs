@@ -6,6 +6,7 @@ use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use tokio::sync::oneshot;
@@ -178,6 +179,7 @@ impl Guard {
 
     fn tell_finished(&mut self, reply: Option<oneshot::Sender<Result<Release, RepoError>>>) {
         self.finished = true;
+        self.tenancy.ended.store(true, Ordering::SeqCst);
         self.keeper.send(Command::Finished {
             id: self.id,
             ran: self.used,

@@ -9,17 +9,17 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::dyn_repo::Hint;
 use crate::names::Reservation;
-use crate::{AcquireError, Guard, Held, LeaseName, Moment, Outcome, Skip, Timing};
+use crate::{AcquireError, Campaign, Guard, Held, InvalidTiming, LeaseName, Moment, Outcome, Periodic, Skip, Timing};
 
 /// The shortest pause between two tries of a waiting acquire.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause: a lease that was released early is found free no later.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A lease's name with its options, checked. Made by [`Lease::job`](crate::Lease::job).
 #[derive(Clone)]
 pub struct Job {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     name: LeaseName,
     timing: Timing,
 }
@@ -135,7 +135,25 @@ impl Job {
         }
     }
 
-    async fn ask(&self) -> Result<Guard, Skip> {
+    /// This job about every `every`, on one of the pods: see [`Periodic`].
+    ///
+    /// Unless this job has an [`at_least_for`](crate::Options::at_least_for) of its own, it gets one of the interval less half a
+    /// percent, which makes it one run per interval over all pods.
+    ///
+    /// # Errors
+    /// [`InvalidTiming`] for an interval that is too short or too long.
+    pub fn periodic(mut self, every: Duration) -> Result<Periodic, InvalidTiming> {
+        self.timing = self.timing.every(every, Periodic::minimum(every))?;
+        Ok(Periodic::new(self, every))
+    }
+
+    /// This pod's standing for leader: see [`Campaign`].
+    #[must_use]
+    pub fn campaign(self) -> Campaign {
+        Campaign::new(self)
+    }
+
+    pub(crate) async fn ask(&self) -> Result<Guard, Skip> {
         let asked = match self.core.names.reserve(&self.name) {
             Some(reservation) => self.core.ask(&self.name, self.timing, reservation).await,
             None if self.core.closing.is_cancelled() => return Err(Skip::ShuttingDown),
