@@ -11,6 +11,9 @@ use crate::{Acquire, Claim, LeaseName, Operation, Release, Renew, Repo, RepoErro
 
 pub(crate) type Answer<T> = Pin<Box<dyn Future<Output = Result<T, RepoError>> + Send>>;
 
+/// As many answers as there were claims.
+pub(crate) type Many = Pin<Box<dyn Future<Output = Vec<Result<Renew, RepoError>>> + Send>>;
+
 /// Resolves when it is worth while to ask again.
 pub(crate) type Hint = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -18,6 +21,8 @@ pub(crate) trait DynRepo: Send + Sync {
     fn acquire(&self, claim: Claim) -> Answer<Acquire>;
     fn renew(&self, claim: Claim) -> Answer<Renew>;
     fn release(&self, claim: Claim) -> Answer<Release>;
+    fn renew_all(&self, claims: Vec<Claim>) -> Many;
+    fn batch_size(&self) -> usize;
     fn freed(&self, name: LeaseName) -> Hint;
 }
 
@@ -54,6 +59,28 @@ impl<R: Repo> DynRepo for Boxed<R> {
         })
     }
 
+    /// A backend that panics has no answer, and one that forgets a claim has none for that one.
+    fn renew_all(&self, claims: Vec<Claim>) -> Many {
+        let repo = self.0.clone();
+        Box::pin(async move {
+            let answers = AssertUnwindSafe(repo.renew_all(&claims)).catch_unwind().await;
+            let (mut answers, why) = match answers {
+                Ok(answers) => (answers, "the backend gave no answer".to_owned()),
+                Err(panic) => (Vec::new(), panicked(&*panic)),
+            };
+            answers.truncate(claims.len());
+            for claim in &claims[answers.len()..] {
+                let error = RepoError::new(RepoErrorKind::Other, Operation::Renew).with_lease(&claim.name);
+                answers.push(Err(error.with_source(why.clone())));
+            }
+            answers
+        })
+    }
+
+    fn batch_size(&self) -> usize {
+        self.0.batch_size()
+    }
+
     /// A backend that panics gives no hint.
     fn freed(&self, name: LeaseName) -> Hint {
         let repo = self.0.clone();
@@ -74,11 +101,14 @@ fn caught<T>(
 ) -> Answer<T> {
     Box::pin(AssertUnwindSafe(call).catch_unwind().map(move |answer| {
         answer.unwrap_or_else(|panic| {
-            let text = panic_text(&*panic);
             let error = RepoError::new(RepoErrorKind::Other, operation).with_lease(&name);
-            Err(error.with_source(format!("the backend panicked: {text}")))
+            Err(error.with_source(panicked(&*panic)))
         })
     }))
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    format!("the backend panicked: {}", panic_text(panic))
 }
 
 /// What a panic said, if it said a text.

@@ -9,6 +9,7 @@ use lease_core::{
 };
 use tokio::runtime::Handle;
 
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub const TTL: Duration = Duration::from_secs(12);
 pub static NAME: LeaseName = LeaseName::from_static("job");
 
