@@ -23,12 +23,15 @@ struct Store {
     state: Arc<Mutex<State>>,
 }
 
+/// When, and for how many leases.
+type Batches = Vec<(Moment, usize)>;
+/// When, and which.
+type Singles = Vec<(Moment, LeaseName)>;
+
 #[derive(Default)]
 struct State {
-    /// When, and for how many leases.
-    batches: Vec<(Moment, usize)>,
-    /// When, and which.
-    singles: Vec<(Moment, LeaseName)>,
+    batches: Batches,
+    singles: Singles,
     away: bool,
     /// Whose row is locked, for batches.
     locked: Option<LeaseName>,
@@ -68,7 +71,7 @@ impl Store {
     }
 
     /// What was sent since the last look.
-    fn sent(&self) -> (Vec<(Moment, usize)>, Vec<(Moment, LeaseName)>) {
+    fn sent(&self) -> (Batches, Singles) {
         let mut state = self.state.lock().unwrap();
         (std::mem::take(&mut state.batches), std::mem::take(&mut state.singles))
     }
