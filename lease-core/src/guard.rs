@@ -184,7 +184,8 @@ impl Guard {
             id: self.id,
             ran: self.used,
             reply,
-            reservation: self.reservation.take(),
+            // Without anybody who waits, the name is free again now: a store that is silent holds up no tick.
+            reservation: self.reservation.take().filter(Reservation::is_awaited),
         });
     }
 }

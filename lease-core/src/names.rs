@@ -63,6 +63,14 @@ impl Names {
     }
 }
 
+impl Reservation {
+    /// Whether somebody waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let Some((name, names)) = &self.0 else { return false };
+        names.lock().get(name).is_some_and(|queue| !queue.is_empty())
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         while let Some((name, names)) = self.0.take() {

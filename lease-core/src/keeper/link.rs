@@ -30,7 +30,7 @@ pub(crate) enum Command {
         id: TenureId,
         ran: bool,
         reply: Option<oneshot::Sender<Result<Release, RepoError>>>,
-        /// The name, which is free here again once the release was answered: who waits for it would come too early.
+        /// The name, if somebody waits for it here: until the release is answered he would come too early.
         reservation: Option<Reservation>,
     },
     /// Wake somebody who waits for his next try.
