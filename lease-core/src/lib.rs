@@ -37,6 +37,7 @@
 mod clock;
 #[cfg(feature = "tokio")]
 mod core;
+mod diagnose;
 #[cfg(feature = "tokio")]
 mod dyn_repo;
 mod error;
@@ -67,6 +68,7 @@ mod timing;
 pub use clock::Moment;
 #[cfg(feature = "tokio")]
 pub use clock::{BootClock, Clock, TokioClock};
+pub use diagnose::{ClockReading, Finding, Level};
 pub use error::{Operation, RepoError, RepoErrorKind};
 #[cfg(feature = "tokio")]
 pub use guard::Guard;

@@ -15,7 +15,7 @@ use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
 use crate::schema;
 use crate::session::ConnectFailure;
 use crate::sql;
-use crate::target::Session;
+use crate::target::{Session, Target};
 
 /// What an error is about.
 #[derive(Debug, Clone)]
@@ -126,8 +126,8 @@ pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error:
 
 /// What a probe found to be wrong.
 pub(crate) struct Reason {
-    kind: RepoErrorKind,
-    text: String,
+    pub(crate) kind: RepoErrorKind,
+    pub(crate) text: String,
 }
 
 impl Reason {
@@ -154,15 +154,8 @@ pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Resu
     };
     let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) =
         sql::only(session.rows(sql::Probe, &[sql::Value::Text(grants)]).await?)?;
-    Ok(if !found && out_of_reach {
-        let text = format!("the role has no USAGE on the schema of the table {}", session.target);
-        Some(Reason::new(RepoErrorKind::Denied, text))
-    } else if !found {
-        let text = match session.target.schema() {
-            Some(_) => format!("there is no table {}", session.target),
-            None => format!("there is no table {} in the search path", session.target),
-        };
-        Some(Reason::new(RepoErrorKind::SchemaMissing, text))
+    Ok(if !found {
+        Some(not_found(session.target, out_of_reach))
     } else if let Some(problems) = schema::problems(session).await? {
         Some(Reason::new(RepoErrorKind::SchemaMismatch, problems))
     } else if read_only {
@@ -173,6 +166,19 @@ pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Resu
     } else {
         None
     })
+}
+
+/// What it means that the table is not found.
+pub(crate) fn not_found(target: &Target, out_of_reach: bool) -> Reason {
+    if out_of_reach {
+        let text = format!("the role has no USAGE on the schema of the table {target}");
+        return Reason::new(RepoErrorKind::Denied, text);
+    }
+    let text = match target.schema() {
+        Some(_) => format!("there is no table {target}"),
+        None => format!("there is no table {target} in the search path"),
+    };
+    Reason::new(RepoErrorKind::SchemaMissing, text)
 }
 
 /// A cause with what was found out about it.
