@@ -36,10 +36,10 @@ statement! {
 }
 
 statement! {
-    /// Whether the session is encrypted, by which protocol, and whether it came by a socket or from this machine.
+    /// Whether the session is encrypted, by which protocol, and whether it came by a socket or from the server's own address.
     EncryptionFacts -> (Bool, Text, Bool):
     "SELECT COALESCE(s.ssl, false), COALESCE(s.version, ''), ",
-    "COALESCE(inet_client_addr() <<= '127.0.0.0/8' OR inet_client_addr() = '::1', true) ",
+    "inet_client_addr() IS NOT DISTINCT FROM inet_server_addr() ",
     "FROM (SELECT 1) one LEFT JOIN pg_stat_ssl s ON s.pid = pg_backend_pid()",
 }
 
@@ -115,7 +115,7 @@ impl PostgresRepo {
         };
         let task = Diagnosing {
             is_own: settings.is_some(),
-            is_near: settings.is_some_and(Settings::is_near),
+            is_near: settings.map(Settings::is_near),
             verifies: settings.map(Settings::verifies),
             delete_on_release: self.delete_on_release,
         };
@@ -126,8 +126,8 @@ impl PostgresRepo {
 struct Diagnosing {
     /// Whether the connection is by `connect`.
     is_own: bool,
-    /// Whether the URL names only this machine.
-    is_near: bool,
+    /// Whether the URL names only this machine, if we know it.
+    is_near: Option<bool>,
     /// Whether the server's certificate is verified, if we know.
     verifies: Option<bool>,
     delete_on_release: bool,
@@ -160,7 +160,7 @@ impl Task for Diagnosing {
         let (encrypted, protocol, came_from_here) = only(session.rows(EncryptionFacts, &[]).await?)?;
         let encryption = Encryption {
             protocol: Some(protocol).filter(|_| encrypted),
-            is_near: self.is_near || came_from_here,
+            is_near: self.is_near.unwrap_or(came_from_here),
             verifies: self.verifies,
         };
         let (standby, read_only, waits_for, followers, in_sync, unknown) =
