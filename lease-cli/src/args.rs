@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use lease_core::{Label, LeaseName, Note};
 
+use crate::watch;
+
 /// Leases kept in a database: who has which, and taking one away.
 ///
 /// A lease is a row in the table `task_leases` that one holder has for a time. Whoever runs a job under it renews it until
@@ -54,6 +56,10 @@ pub(crate) struct Where {
 pub(crate) enum Command {
     /// All leases, by name.
     List,
+    /// The table of `list` again and again, until Ctrl-C. Where no terminal reads it, a line for each change.
+    Watch(watch::Options),
+    /// Looks at all that leases hang on: server, way, clock, table, rights, durability. Says what to do about each.
+    Doctor,
     /// One lease.
     Show {
         /// Its name.
@@ -123,7 +129,7 @@ pub(crate) struct Why {
     pub(crate) by: Option<Label>,
 }
 
-fn name(text: &str) -> Result<LeaseName, String> {
+pub(crate) fn name(text: &str) -> Result<LeaseName, String> {
     LeaseName::new(text).map_err(|error| error.to_string())
 }
 
@@ -135,6 +141,6 @@ fn label(text: &str) -> Result<Label, String> {
     Label::new(text).map_err(|error| error.to_string())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}: write it like 90s, 2h or 1h 30m"))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Release, RepoError};
+use lease_core::{Evict, Finding, Inspect, Label, LeaseName, LeaseRow, Note, Release, RepoError};
 use lease_postgres::PostgresRepo;
 use lease_sqlite::SqliteRepo;
 
@@ -80,14 +80,25 @@ impl Url {
     }
 
     pub(crate) async fn open(&self) -> Result<Database, Failure> {
-        Ok(match self.engine()? {
-            Engine::Postgres => Database::Postgres(PostgresRepo::connect(&self.0).await?),
-            Engine::Sqlite => {
-                let repo = SqliteRepo::connect(&self.0).await?;
-                repo.migrate().await?;
-                Database::Sqlite(repo)
+        let database = self.engine()?.connect(&self.0).await?;
+        if let Database::Sqlite(repo) = &database {
+            repo.migrate().await?;
+        }
+        Ok(database)
+    }
+
+    /// What there is to say of the database; of one that can't be connected to, why.
+    pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>, Failure> {
+        let found = match self.engine()?.connect(&self.0).await {
+            Ok(Database::Postgres(repo)) => repo.diagnose().await,
+            Ok(Database::Sqlite(repo)) => {
+                // As at any first use. What is wrong with it is one of the findings.
+                let _ = repo.migrate().await;
+                repo.diagnose().await
             }
-        })
+            Err(error) => Err(error),
+        };
+        Ok(found.unwrap_or_else(|error| vec![Finding::failure("connection", &error)]))
     }
 
     fn engine(&self) -> Result<Engine, Failure> {
@@ -105,6 +116,15 @@ impl Url {
 enum Engine {
     Postgres,
     Sqlite,
+}
+
+impl Engine {
+    async fn connect(&self, url: &str) -> Result<Database, RepoError> {
+        Ok(match self {
+            Self::Postgres => Database::Postgres(PostgresRepo::connect(url).await?),
+            Self::Sqlite => Database::Sqlite(SqliteRepo::connect(url).await?),
+        })
+    }
 }
 
 fn variable(name: &str) -> Result<Option<String>, Failure> {

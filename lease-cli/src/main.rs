@@ -4,7 +4,10 @@ mod answer;
 mod args;
 mod commands;
 mod database;
+mod doctor;
 mod rows;
+mod terminal;
+mod watch;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
 }
 
 fn print(cli: &Cli, answer: &Answer) -> ExitCode {
+    if answer.is_shown {
+        return ExitCode::from(answer.code);
+    }
     let text = if cli.json {
         answer.json.to_string()
     } else if cli.quiet && answer.code == code::DONE {
