@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use lease_core::{Label, LeaseName, Note};
 
+#[cfg(unix)]
+use crate::demo;
 use crate::watch;
 
 /// Leases kept in a database: who has which, and taking one away.
@@ -60,6 +62,13 @@ pub(crate) enum Command {
     Watch(watch::Options),
     /// Looks at all that leases hang on: server, way, clock, table, rights, durability. Says what to do about each.
     Doctor,
+    /// Shows leases at work, in a quarter of a minute and on a file of its own: three pods, of which one is killed, one paused
+    /// and one told to end. With --url or --url-file, on that database instead.
+    #[cfg(unix)]
+    Demo,
+    #[cfg(unix)]
+    #[command(hide = true)]
+    DemoPod(demo::PodOptions),
     /// One lease.
     Show {
         /// Its name.
@@ -137,7 +146,7 @@ fn note(text: &str) -> Result<Note, String> {
     Note::new(text).map_err(|error| error.to_string())
 }
 
-fn label(text: &str) -> Result<Label, String> {
+pub(crate) fn label(text: &str) -> Result<Label, String> {
     Label::new(text).map_err(|error| error.to_string())
 }
 

@@ -4,6 +4,8 @@ mod answer;
 mod args;
 mod commands;
 mod database;
+#[cfg(unix)]
+mod demo;
 mod doctor;
 mod rows;
 mod terminal;
