@@ -11,9 +11,7 @@ use tokio::runtime::Runtime;
 use crate::answer::{Answer, Failure};
 use crate::args::{Cli, Command, Why};
 use crate::database::Url;
-#[cfg(unix)]
-use crate::demo;
-use crate::{doctor, rows, watch};
+use crate::{demo, doctor, rows, watch};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: &Cli) -> Result<Answer, Failure> {
@@ -38,9 +36,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Answer, Failure> {
         }
         Command::Watch(options) => runtime()?.block_on(watch::run(cli, options)),
         Command::Doctor => runtime()?.block_on(doctor::run(cli)),
-        #[cfg(unix)]
         Command::Demo => runtime()?.block_on(demo::run(cli)),
-        #[cfg(unix)]
         Command::DemoPod(options) => runtime()?.block_on(demo::run_pod(options)),
         command => runtime()?.block_on(on_the_database(command, &Url::of(&cli.place)?)),
     }
@@ -112,11 +108,7 @@ async fn on_the_database(command: &Command, url: &Url) -> Result<Answer, Failure
             database.migrate().await?;
             Answer::done("the table is there", json!({ "migrated": true }))
         }
-        Command::Completions { .. } | Command::Man { .. } | Command::Watch(_) | Command::Doctor => {
-            unreachable!("each is run by itself")
-        }
-        #[cfg(unix)]
-        Command::Demo | Command::DemoPod(_) => unreachable!("each is run by itself"),
+        _ => unreachable!("it is done elsewhere"),
     })
 }
 

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +10,7 @@ use lease_testkit::servers::Postgres;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+mod support;
 use support::{World, lease, pause, said};
 
 /// On any engine.

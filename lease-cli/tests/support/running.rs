@@ -12,20 +12,20 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// What a busy machine never needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// It is killed with this.
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
     out: Receiver<String>,
     err: Receiver<String>,
     /// All that it said on standard output so far.
-    pub(crate) said: String,
+    pub said: String,
 }
 
 impl Running {
     /// Each line of its output by a pipe.
-    pub(crate) fn piped(command: &mut Command) -> Self {
+    pub fn piped(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -37,7 +37,7 @@ impl Running {
     }
 
     /// On a terminal of 100 columns and 30 lines.
-    pub(crate) fn on_a_terminal(command: &mut Command) -> Self {
+    pub fn on_a_terminal(command: &mut Command) -> Self {
         let size = Winsize {
             ws_col: 100,
             ws_row: 30,
@@ -76,12 +76,12 @@ impl Running {
         Self { child, out, err, said }
     }
 
-    pub(crate) fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id().try_into().unwrap())
     }
 
     /// The next line; on a terminal whatever comes next.
-    pub(crate) fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         let line = self
             .out
             .recv_timeout(PATIENCE)
@@ -91,32 +91,32 @@ impl Running {
     }
 
     /// Reads until some text was said after all that was read before.
-    pub(crate) fn until(&mut self, text: &str) {
+    pub fn until(&mut self, text: &str) {
         let from = self.said.len();
         while !self.said[from..].contains(text) {
             self.line();
         }
     }
 
-    pub(crate) fn complaint(&mut self) -> String {
+    pub fn complaint(&mut self) -> String {
         self.err.recv_timeout(PATIENCE).unwrap()
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).unwrap();
     }
 
     /// Nobody reads its output any more.
-    pub(crate) fn shut(&mut self) {
+    pub fn shut(&mut self) {
         self.out = channel().1;
     }
 
-    pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
     /// Its exit code, once it has ended, and the rest of its output is in `said`.
-    pub(crate) fn ends(&mut self) -> Option<i32> {
+    pub fn ends(&mut self) -> Option<i32> {
         let rounds = PATIENCE.as_millis() / 10;
         for _ in 0..rounds {
             if let Some(status) = self.has_ended() {
