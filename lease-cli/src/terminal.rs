@@ -2,7 +2,6 @@
 //! command.
 
 use std::env;
-use std::future::pending;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use crossterm::cursor::{Hide, MoveTo, Show};
@@ -10,6 +9,7 @@ use crossterm::execute;
 use crossterm::style::{Color, Stylize};
 use crossterm::terminal::{self, Clear, ClearType, DisableLineWrap, EnableLineWrap};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::answer::Failure;
 
@@ -77,48 +77,27 @@ impl Drop for Screen {
     }
 }
 
-/// Ctrl-C and, where there is one, SIGTERM.
-pub(crate) struct Ending {
-    #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 3],
-}
+/// Ctrl-C, SIGTERM, and that the terminal is gone.
+pub(crate) struct Ending([Signal; 3]);
 
 impl Ending {
     /// From now on these signals do not end the process by themselves.
-    #[cfg(unix)]
     pub(crate) fn expect() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
         let heard = |kind| signal(kind).map_err(|error| Failure::config(format!("signals: {error}")));
-        Ok(Self {
-            signals: [
-                heard(SignalKind::interrupt())?,
-                heard(SignalKind::terminate())?,
-                heard(SignalKind::hangup())?,
-            ],
-        })
+        Ok(Self([
+            heard(SignalKind::interrupt())?,
+            heard(SignalKind::terminate())?,
+            heard(SignalKind::hangup())?,
+        ]))
     }
 
-    #[cfg(not(unix))]
-    pub(crate) fn expect() -> Result<Self, Failure> {
-        Ok(Self {})
-    }
-
-    /// Resolves when the command is told to end. It may be dropped and called again.
+    /// Resolves when the command is told to end. Dropping this loses no signal.
     pub(crate) async fn told(&mut self) {
-        #[cfg(unix)]
-        {
-            let [interrupt, terminate, hangup] = &mut self.signals;
-            tokio::select! {
-                _ = interrupt.recv() => return,
-                _ = terminate.recv() => return,
-                _ = hangup.recv() => return,
-            }
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
-        #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.is_ok() {
-            return;
-        }
-        #[allow(unreachable_code, reason = "not on every system")]
-        pending().await
     }
 }

@@ -98,7 +98,7 @@ mod tests {
 22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 23 22 0:21 / /srv rw - nfs4 server:/srv rw
 24 23 0:22 / /srv/a\\040b rw master:1 - tmpfs tmpfs rw
-25 22 0:23 / /home rw - fuse.sshfs host: rw
+25 22 0:23 / /far rw - fuse.sshfs host: rw
 26 22 0:24 / /mnt rw - fuse.mergerfs x rw
 27 26 0:25 / /mnt rw - xfs /dev/sdb rw
 ";
@@ -111,7 +111,7 @@ mod tests {
             ("/srv", "nfs4"),
             ("/srv/x/y", "nfs4"),
             ("/srv/a b", "tmpfs"),
-            ("/home/ann", "fuse.sshfs"),
+            ("/far/ann", "fuse.sshfs"),
             ("/mnt/x", "xfs"),
         ] {
             assert_eq!(kind(MOUNTS, Path::new(folder)), Some(name), "{folder}");
