@@ -71,12 +71,13 @@ async fn story(stage: &mut Stage) -> Result<Seen, Failure> {
     for pod in 0..PODS {
         stage.start(pod)?;
     }
-    let first = stage.until(|said| said.what == What::Works).await?;
-    stage.watch(LOOK).await?;
+    stage.takeover().await?;
+    let first = stage.works(LOOK).await?;
 
     let killed_at = stage.signal(first.pod, Signal::SIGKILL, "is killed with SIGKILL")?;
-    let second = stage.until(|said| said.what == What::Works).await?;
-    stage.watch(LOOK).await?;
+    let taken = stage.takeover().await?;
+    let after_kill = taken.at.since(killed_at);
+    let second = stage.works(LOOK).await?;
 
     // Not in a renewal: a process that is paused in one keeps the file's lock. But in the middle of its thread's work, so that
     // a write is under way when it goes on.
@@ -85,7 +86,8 @@ async fn story(stage: &mut Stage) -> Result<Seen, Failure> {
     }
     stage.watch(pod::WORK / 3).await?;
     let paused_at = stage.signal(second.pod, Signal::SIGSTOP, "is paused with SIGSTOP")?;
-    let third = stage.until(|said| said.what == What::Works).await?;
+    let taken = stage.takeover().await?;
+    let after_pause = taken.at.since(paused_at);
     stage.watch(LOOK).await?;
     stage.signal(second.pod, Signal::SIGCONT, "goes on, and believes to hold the lease")?;
     stage
@@ -96,17 +98,18 @@ async fn story(stage: &mut Stage) -> Result<Seen, Failure> {
             .until(|said| said.what == What::Writes && said.pod == second.pod)
             .await?;
     }
-    stage.watch(LOOK / 2).await?;
+    let third = stage.works(LOOK / 2).await?;
 
     let ended_at = stage.signal(third.pod, Signal::SIGTERM, "is told to end by SIGTERM")?;
-    let fourth = stage.until(|said| said.what == What::Works).await?;
-    stage.watch(LOOK / 2).await?;
+    let taken = stage.takeover().await?;
+    let after_end = taken.at.since(ended_at);
+    let fourth = stage.works(LOOK / 2).await?;
     let tenures = [&first, &second, &third, &fourth].map(|said| (said.pod, said.token));
     Ok(Seen {
         tenures: tenures.to_vec(),
-        after_kill: second.at.since(killed_at),
-        after_pause: third.at.since(paused_at),
-        after_end: fourth.at.since(ended_at),
+        after_kill,
+        after_pause,
+        after_end,
     })
 }
 

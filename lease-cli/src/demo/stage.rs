@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Stage {
     pub(super) check: Check,
+    /// Who began to work last.
+    latest: Option<Said>,
     url: Url,
     folder: PathBuf,
     pods: Vec<Pod>,
@@ -54,6 +56,7 @@ impl Stage {
         let start = BootClock.now();
         Ok(Self {
             check: Check::default(),
+            latest: None,
             url: url.clone(),
             folder: folder.to_owned(),
             pods: Vec::new(),
@@ -127,6 +130,18 @@ impl Stage {
         }
     }
 
+    /// Waits until a pod has the lease and works.
+    pub(super) async fn takeover(&mut self) -> Result<Said, Failure> {
+        self.until(|said| said.what == What::Works).await
+    }
+
+    /// Lets the holder work for a while, and says who it is then: on a machine that is too busy to renew in time, another.
+    pub(super) async fn works(&mut self, time: Duration) -> Result<Said, Failure> {
+        self.watch(time).await?;
+        let nobody = || Failure::config("nobody has begun to work");
+        self.latest.clone().ok_or_else(nobody)
+    }
+
     /// Takes what the pods say for a while.
     pub(super) async fn watch(&mut self, time: Duration) -> Result<(), Failure> {
         let deadline = BootClock.now() + time;
@@ -172,6 +187,9 @@ impl Stage {
 
     fn heard(&mut self, said: &Said) -> Result<(), Failure> {
         let is_taken = self.check.takes(said);
+        if said.what == What::Works {
+            self.latest = Some(said.clone());
+        }
         let (state, what) = match said.what {
             What::Waits => (Some(State::Waits), "waits for the lease"),
             What::Works => (Some(State::Works), "has the lease and works"),

@@ -80,26 +80,29 @@ impl Running {
         Pid::from_raw(self.child.id().try_into().unwrap())
     }
 
-    /// The next line; on a terminal whatever comes next.
+    /// The next line.
     pub fn line(&mut self) -> String {
-        let line = self
-            .out
-            .recv_timeout(PATIENCE)
-            .unwrap_or_else(|_| panic!("nothing after {}", self.said));
-        self.said += &format!("{line}\n");
-        line
+        self.more().trim_end().to_owned()
+    }
+
+    /// What comes next: a line, or on a terminal whatever was written at once.
+    fn more(&mut self) -> String {
+        let more = self.out.recv_timeout(PATIENCE);
+        let more = more.unwrap_or_else(|_| panic!("nothing after {:?}", self.said));
+        self.said += &more;
+        more
     }
 
     /// Reads until some text was said after all that was read before.
     pub fn until(&mut self, text: &str) {
         let from = self.said.len();
         while !self.said[from..].contains(text) {
-            self.line();
+            self.more();
         }
     }
 
     pub fn complaint(&mut self) -> String {
-        self.err.recv_timeout(PATIENCE).unwrap()
+        self.err.recv_timeout(PATIENCE).unwrap().trim_end().to_owned()
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -120,8 +123,8 @@ impl Running {
         let rounds = PATIENCE.as_millis() / 10;
         for _ in 0..rounds {
             if let Some(status) = self.has_ended() {
-                while let Ok(line) = self.out.recv_timeout(Duration::from_secs(1)) {
-                    self.said += &format!("{line}\n");
+                while let Ok(more) = self.out.recv_timeout(Duration::from_secs(1)) {
+                    self.said += &more;
                 }
                 return status.code();
             }
@@ -142,7 +145,7 @@ fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
+            if sender.send(line + "\n").is_err() {
                 break;
             }
         }
