@@ -6,10 +6,10 @@ use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 use lease_core::{BootClock, Clock, ClockReading, DbTime, Finding, Operation, RepoError};
 
 use crate::PostgresRepo;
-use crate::error::{Failure, Subject};
+use crate::error::{Failure, Subject, probe};
 use crate::pool::Source;
 use crate::session::Settings;
-use crate::sql::{self, clock_us, first, only, statement};
+use crate::sql::{clock_us, first, only, statement};
 use crate::table::Table;
 use crate::target::Session;
 use crate::task::Task;
@@ -210,8 +210,7 @@ impl Task for Diagnosing {
 
 impl Diagnosing {
     async fn table(&self, session: &mut Session<'_>) -> Result<Vec<Finding>, Failure> {
-        let (_, found, out_of_reach, missing): (bool, bool, bool, String) =
-            only(session.rows(sql::Probe, &[sql::Value::Text(GRANTS)]).await?)?;
+        let (_, found, out_of_reach, missing) = probe(session, GRANTS).await?;
         if !found {
             return Ok(vec![judge::no_table(session.target, out_of_reach)]);
         }

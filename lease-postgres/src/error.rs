@@ -7,7 +7,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel_async::pooled_connection::PoolError as ManagerError;
 use diesel_async::pooled_connection::deadpool::PoolError;
 use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
@@ -152,8 +152,7 @@ pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Resu
     } else {
         "SELECT,INSERT,UPDATE"
     };
-    let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) =
-        sql::only(session.rows(sql::Probe, &[sql::Value::Text(grants)]).await?)?;
+    let (read_only, found, out_of_reach, missing_grants) = probe(session, grants).await?;
     Ok(if !found {
         Some(not_found(session.target, out_of_reach))
     } else if let Some(problems) = schema::problems(session).await? {
@@ -166,6 +165,13 @@ pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Resu
     } else {
         None
     })
+}
+
+/// Whether the server is read-only, the table is there, it is out of reach, and which of the grants are missing.
+pub(crate) async fn probe(session: &mut Session<'_>, grants: &str) -> QueryResult<(bool, bool, bool, String)> {
+    let schema = session.target.schema().unwrap_or_default().to_owned();
+    let values = [sql::Value::Text(grants), sql::Value::Text(&schema)];
+    sql::only(session.rows(sql::Probe, &values).await?)
 }
 
 /// What it means that the table is not found.

@@ -153,6 +153,11 @@ async fn what_the_role_may_not_reach_or_must_be_able_to_delete_is_an_error() {
     // These servers don't wait for their disks.
     assert_level(&deletes, "durability", Level::Warning, "fsync = off");
     database.run("REVOKE USAGE ON SCHEMA ops FROM pod");
+    // Also if it is named, where the look for the table is an error of the server's.
+    let named = repo.clone().table("ops.task_leases").unwrap();
+    assert_eq!(named.check_schema().await.unwrap_err().kind(), RepoErrorKind::Denied);
+    let shut = named.diagnose().await.unwrap();
+    assert_level(&shut, "schema", Level::Error(RepoErrorKind::Denied), "no USAGE");
     let shut = repo.diagnose().await.unwrap();
     assert_level(&shut, "schema", Level::Error(RepoErrorKind::Denied), "no USAGE");
 }
