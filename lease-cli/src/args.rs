@@ -68,10 +68,12 @@ pub(crate) enum Command {
     Watch(watch::Options),
     /// Looks at all that leases hang on: server, way, clock, table, rights, durability. Says what to do about each.
     Doctor,
-    /// Shows leases at work, in a quarter of a minute and on a file of its own: three pods, of which one is killed, one paused
-    /// and one told to end. With --url or --url-file, on that database instead.
+    /// Shows leases at work: three pods, of which one is killed, one paused for too long, and one told to end.
+    ///
+    /// It takes a quarter of a minute, on a file of its own. With --url, --url-file or --local, on that database instead.
     Demo,
-    #[command(hide = true)]
+    /// What a pod of `demo` is.
+    #[command(name = "_pod", hide = true)]
     DemoPod(demo::PodOptions),
     /// One lease.
     Show {

@@ -74,7 +74,7 @@ impl Stage {
         let cannot = |error| Failure::config(format!("a pod can't be started: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
         command
-            .args(["demo-pod", "--label", &name(pod), "--folder"])
+            .args(["_pod", "--label", &name(pod), "--folder"])
             .arg(&self.folder)
             .env(pod::URL, self.url.text())
             .stdin(Stdio::piped())
