@@ -111,6 +111,21 @@ fn what_a_command_leaves_behind_ends_with_it() {
 }
 
 #[test]
+fn what_a_command_leaves_behind_is_asked_to_end_before_it_is_killed() {
+    let world = World::new();
+    let (told, mark) = (world.path("told"), mark());
+    let left = format!(
+        "trap 'echo told > \"{}\"; exit' TERM; sleep {mark} & wait",
+        told.display()
+    );
+    let script = format!("sh -c '{}' & sleep 0.5; exit 3", left.replace('\'', "'\\''"));
+    let mut job = Job::start(&world, &["--", "sh", "-c", &script]);
+    assert_eq!(job.code(), 3, "{}", job.said());
+    assert_eq!(fs::read_to_string(told).unwrap(), "told\n");
+    assert_eq!(sleeping(&mark), 0);
+}
+
+#[test]
 fn a_command_that_closes_its_streams_is_waited_for() {
     let world = World::new();
     let done = world.path("done");

@@ -111,7 +111,9 @@ fn what_whoever_started_us_wants_ignored_stays_ignored() {
     eventually("the command starts", || (sleeping(&mark) > 0).then_some(()));
     let pid = rustix::process::Pid::from_child(&nohup);
     rustix::process::kill_process(pid, Signal::HUP).unwrap();
-    // Were it passed on, the command would be gone before the next signal, and with it the code be another one.
+    // Were it passed on, the command would die of it within milliseconds.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(sleeping(&mark), 1);
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(nohup.wait().unwrap().code(), Some(143));
     assert_eq!(sleeping(&mark), 0);

@@ -123,6 +123,22 @@ fn ctrl_z_stops_it_and_fg_lets_it_go_on_with_the_terminal() {
 }
 
 #[test]
+fn a_script_has_the_terminal_back_afterwards() {
+    let world = World::new();
+    let mut script = Command::new("sh");
+    script.args([
+        "-c",
+        "\"$0\" run job -- sh -c 'read a; stty -icanon; kill -9 $$'; read b; stty; echo then $b",
+    ]);
+    script.arg(env!("CARGO_BIN_EXE_lease")).env("LEASE_URL", &world.url);
+    let mut session = on_a_terminal(script);
+    session.send_line("one").unwrap();
+    session.send_line("two").unwrap();
+    // As it was set before, too.
+    assert!(!session.exp_string("then two").unwrap().contains("-icanon"));
+}
+
+#[test]
 fn a_pipe_to_a_program_that_reads_the_terminal_works() {
     let world = World::new();
     let mut shell = shell(&world);
