@@ -33,6 +33,8 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) json: Value,
     pub(crate) code: u8,
+    /// Whether everything was written already, while the command ran.
+    pub(crate) is_shown: bool,
 }
 
 impl Answer {
@@ -41,6 +43,16 @@ impl Answer {
             text: text.into(),
             json,
             code: code::DONE,
+            is_shown: false,
+        }
+    }
+
+    /// Of a command that wrote all it had to say.
+    pub(crate) fn shown(code: u8) -> Self {
+        Self {
+            code,
+            is_shown: true,
+            ..Self::done("", Value::Null)
         }
     }
 

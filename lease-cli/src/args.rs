@@ -10,6 +10,8 @@ use clap_complete::Shell;
 use lease_core::{Label, LeaseName, Note};
 
 use crate::answer::code;
+use crate::demo;
+use crate::watch;
 
 /// Leases kept in a database: who has which, and taking one away.
 ///
@@ -62,6 +64,17 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// All leases, by name.
     List,
+    /// The table of `list` again and again, until Ctrl-C. Where no terminal reads it, a line for each change.
+    Watch(watch::Options),
+    /// Looks at all that leases hang on: server, way, clock, table, rights, durability. Says what to do about each.
+    Doctor,
+    /// Shows leases at work: three pods, of which one is killed, one paused for too long, and one told to end.
+    ///
+    /// It takes a quarter of a minute, on a file of its own. With --url, --url-file or --local, on that database instead.
+    Demo,
+    /// What a pod of `demo` is.
+    #[command(name = "_pod", hide = true)]
+    DemoPod(demo::PodOptions),
     /// One lease.
     Show {
         /// Its name.
@@ -210,7 +223,7 @@ pub(crate) struct Why {
     pub(crate) by: Option<Label>,
 }
 
-fn name(text: &str) -> Result<LeaseName, String> {
+pub(crate) fn name(text: &str) -> Result<LeaseName, String> {
     LeaseName::new(text).map_err(|error| error.to_string())
 }
 
@@ -218,11 +231,11 @@ fn note(text: &str) -> Result<Note, String> {
     Note::new(text).map_err(|error| error.to_string())
 }
 
-fn label(text: &str) -> Result<Label, String> {
+pub(crate) fn label(text: &str) -> Result<Label, String> {
     Label::new(text).map_err(|error| error.to_string())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}: write it like 90s, 2h or 1h 30m"))
 }
 

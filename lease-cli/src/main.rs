@@ -4,8 +4,12 @@ mod answer;
 mod args;
 mod commands;
 mod database;
+mod demo;
+mod doctor;
 mod rows;
 mod run;
+mod terminal;
+mod watch;
 
 use std::env;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -63,6 +67,9 @@ fn narrate(verbose: u8) {
 }
 
 fn print(cli: &Cli, answer: &Answer) -> ExitCode {
+    if answer.is_shown {
+        return ExitCode::from(answer.code);
+    }
     let text = if cli.json {
         answer.json.to_string()
     } else if cli.quiet && answer.code == code::DONE {

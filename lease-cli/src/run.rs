@@ -162,7 +162,7 @@ async fn acquire(
         }
         BootClock.sleep_until(deadline.min(now + AGAIN)).await;
     };
-    let lease = lease.insert(database.into_lease());
+    let lease = lease.insert(database.lease().build());
     let job = lease
         .job(&args.name, options)
         .map_err(|error| End::Failed(Failure::usage(error.to_string())))?;

@@ -11,20 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 mod support;
-use support::{World, lease, said};
-
-fn pause(name: &str) -> [&str; 8] {
-    [
-        "pause",
-        name,
-        "--for",
-        "1h",
-        "--reason",
-        "a disk is full",
-        "--by",
-        "ops",
-    ]
-}
+use support::{World, lease, pause, said};
 
 /// On any engine.
 fn operators_see_and_take_leases(world: &World) {

@@ -39,6 +39,7 @@ mod campaign;
 mod clock;
 #[cfg(feature = "tokio")]
 mod core;
+mod diagnose;
 #[cfg(feature = "tokio")]
 mod dyn_repo;
 mod error;
@@ -75,6 +76,7 @@ pub use campaign::{Campaign, Standing};
 pub use clock::Moment;
 #[cfg(feature = "tokio")]
 pub use clock::{BootClock, Clock, TokioClock};
+pub use diagnose::{ClockReading, Finding, Level};
 pub use error::{Operation, RepoError, RepoErrorKind};
 #[cfg(feature = "tokio")]
 pub use guard::Guard;

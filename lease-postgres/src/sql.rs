@@ -327,16 +327,24 @@ statement! {
     "AND t.expires_at <= clock_timestamp() - ", us!("$2"), " AND t.token < ", clock_us!(),
 }
 
+/// Whether a schema that the table's name has is closed to us. A look for the table in it would then be an error.
+macro_rules! closed {
+    () => {
+        "EXISTS (SELECT 1 FROM pg_namespace n WHERE n.nspname = $2 AND NOT has_schema_privilege(n.oid, 'USAGE'))"
+    };
+}
+
 statement! {
     /// After a failure: is the server read-only, is the table there, may we reach it, and which of the grants in a list are
-    /// missing: grants.
+    /// missing: grants, schema, which is empty if none is named.
     Probe -> (diesel::sql_types::Bool, diesel::sql_types::Bool, diesel::sql_types::Bool, Text):
     "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, ",
-    "to_regclass('task_leases') IS NOT NULL, ",
-    "EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'task_leases' ",
+    "t.oid IS NOT NULL, ",
+    closed!(), " OR EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'task_leases' ",
         "AND NOT has_schema_privilege(c.relnamespace, 'USAGE')), ",
     "COALESCE((SELECT string_agg(p, ', ') FROM unnest(string_to_array($1, ',')) p ",
-        "WHERE NOT has_table_privilege(to_regclass('task_leases'), p)), '')",
+        "WHERE NOT has_table_privilege(t.oid, p)), '') ",
+    "FROM (SELECT CASE WHEN NOT ", closed!(), " THEN to_regclass('task_leases') END AS oid) t",
 }
 
 #[cfg(test)]

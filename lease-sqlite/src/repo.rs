@@ -25,7 +25,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct SqliteRepo {
     pub(crate) store: Store,
-    place: Place,
+    pub(crate) place: Place,
 }
 
 impl SqliteRepo {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test program needs all of it")]
 
+pub mod running;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -27,11 +29,25 @@ pub struct Said {
 
 pub fn said(command: &mut Command) -> Said {
     let Output { stdout, stderr, status } = command.output().unwrap();
-    Said {
-        out: String::from_utf8(stdout).unwrap(),
-        err: String::from_utf8(stderr).unwrap(),
-        code: status.code().expect("it exits"),
+    let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    match status.code() {
+        Some(code) => Said { out, err, code },
+        None => panic!("{command:?}: {status}: {out}{err}"),
     }
+}
+
+/// The arguments that pause a lease for an hour.
+pub fn pause(name: &str) -> [&str; 8] {
+    [
+        "pause",
+        name,
+        "--for",
+        "1h",
+        "--reason",
+        "a disk is full",
+        "--by",
+        "ops",
+    ]
 }
 
 /// A file with leases of a test's own, named by `LEASE_URL`, and a folder for more.
