@@ -13,15 +13,13 @@ use crate::answer::code;
 use crate::demo;
 use crate::watch;
 
-/// Leases kept in a database: who has which, and taking one away.
+/// Runs a command on exactly one machine at a time, with leases kept in a database; shows leases, and takes them away.
 ///
 /// A lease is a row in the table `task_leases` that one holder has for a time. Whoever runs a job under it renews it until
-/// the job ends; whoever dies loses it when its time is over.
+/// the job ends; whoever dies loses it when its time is over. `lease demo` shows it at work, and needs nothing.
 #[derive(Debug, Parser)]
 #[command(name = "lease", version, arg_required_else_help = true, after_help = AFTER)]
 pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) place: Where,
     /// Prints one JSON value instead of text for people. Times are RFC 3339 in UTC.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -31,6 +29,8 @@ pub(crate) struct Cli {
     /// Says what happens, on standard error. Twice: each renewal too.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
+    #[command(flatten)]
+    pub(crate) place: Where,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -56,6 +56,9 @@ pub(crate) fn run(cli: &Cli, args: &RunArgs) -> Result<u8, Failure> {
     if let Some(cause) = report.cause().filter(|_| speaks) {
         say(&cause);
     }
+    if let Some(ending) = report.ending().filter(|_| cli.verbose > 0) {
+        say(&ending);
+    }
     if let Some((mut file, path)) = report_to {
         let written = writeln!(file, "{}", report.json());
         written.map_err(|error| Failure::config(format!("the report {}: {error}", path.display())))?;

@@ -78,6 +78,26 @@ impl Report<'_> {
         })
     }
 
+    /// How a run that had the lease ended, for who asks for it.
+    pub(super) fn ending(&self) -> Option<String> {
+        let tenure = self.tenure.as_ref()?;
+        let status = match tenure.status {
+            Some(Status::Code(code)) => format!("the command ended with code {code}"),
+            Some(Status::Signal(signal)) => format!("the command died of signal {signal}"),
+            None => "it is not known how the command ended".to_owned(),
+        };
+        let released = if tenure.release == Some(Release::Released) {
+            "released"
+        } else {
+            "not released"
+        };
+        Some(format!(
+            "{status} after {}; {} is {released}",
+            human(tenure.ran_for),
+            self.name
+        ))
+    }
+
     pub(super) fn json(&self) -> Value {
         let outcome = match &self.end {
             End::Ran(_) => "ran",
