@@ -97,12 +97,16 @@ impl Url {
         })
     }
 
+    /// A server is connected to when it is used, and once: a command has one thing to ask it.
     pub(crate) async fn open(&self) -> Result<Database, Failure> {
-        let database = self.engine()?.connect(&self.0).await?;
-        if let Database::Sqlite(repo) = &database {
-            repo.migrate().await?;
-        }
-        Ok(database)
+        Ok(match self.engine()? {
+            Engine::Postgres => Database::Postgres(PostgresRepo::lazy(&self.0)?),
+            Engine::Sqlite => {
+                let repo = SqliteRepo::connect(&self.0).await?;
+                repo.migrate().await?;
+                Database::Sqlite(repo)
+            }
+        })
     }
 
     /// What there is to say of the database; of one that can't be connected to, why.

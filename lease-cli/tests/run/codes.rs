@@ -276,7 +276,9 @@ fn who_waits_for_a_server_gets_the_lease_when_it_is_back() {
     world.text(&["migrate", "-q"]);
     server.stop().unwrap();
     let mut waiting = Job::start(&world, &["--wait", "forever", "-v", "--", "true"]);
-    eventually("it waits", || waiting.said().contains("waiting: ").then_some(()));
+    eventually("it waits", || {
+        waiting.said().contains("waiting for job: ").then_some(())
+    });
     assert!(!waiting.is_over());
     server.start().unwrap();
     assert_eq!(waiting.code(), 0, "{}", waiting.said());
