@@ -140,9 +140,7 @@ pub(crate) enum Command {
     },
     /// What ends a command of `run` when nobody else does.
     #[command(name = "_watchdog", hide = true)]
-    Watchdog {
-        group: i32,
-    },
+    Watchdog,
 }
 
 /// Runs a command if and only if the lease can be taken, and keeps the lease while it runs.
