@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use lease_core::{Acquire, Claim, LeaseName, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind};
 use tokio::sync::oneshot;
 
@@ -179,6 +180,16 @@ impl Repo for Wire {
             Said::Renew(answer) => Ok(answer),
             _ => unreachable!("a renewal is answered as one"),
         }
+    }
+
+    fn batch_size(&self) -> usize {
+        self.world.plan.batch
+    }
+
+    /// Each has a course of its own, and the batch is answered when all are: one that hangs leaves all without an answer,
+    /// though they were executed.
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        join_all(claims.iter().map(|claim| self.renew(claim))).await
     }
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
