@@ -1,7 +1,9 @@
 //! MySQL and MariaDB. The modules at the end say which tests each of them has.
 
+use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -181,17 +183,26 @@ fn odd_defaults_are_not_ours(server: &Mysql) {
     assert_eq!(Client::connect(database.url()).unwrap().ask(&all), usual);
 }
 
-fn a_server_can_be_given_a_certificate(dialect: Dialect, source: Source) {
+fn a_server_is_set_up_as_it_was_asked(dialect: Dialect, source: Source) {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
-    let settings = Settings::default()
+    let sockets = tempfile::tempdir().unwrap();
+    fs::set_permissions(&sockets, fs::Permissions::from_mode(0o777)).unwrap();
+    let settings = Settings::durable()
         .source(source)
+        .with("max_connections", "43")
         .with_file("ssl_cert", certificate.pem())
-        .with_file("ssl_key", key.serialize_pem());
+        .with_file("ssl_key", key.serialize_pem())
+        .sockets(sockets.path());
     let server = Mysql::private(dialect, &settings).unwrap();
+    // All of it is still so when it has been started again.
     server.stop().unwrap();
     server.start().unwrap();
+    let durable = "SELECT CONCAT_WS(';', @@max_connections, @@innodb_flush_log_at_trx_commit, @@sync_binlog, @@innodb_doublewrite)";
+    let told = server.sql(durable).unwrap().remove(0);
+    assert!(["43;1;1;1", "43;1;1;ON"].contains(&&*told), "{told}");
+    assert!(sockets.path().join("mysqld.sock").exists());
     let path = server.sql("SELECT @@ssl_cert").unwrap().remove(0);
     assert!(path.ends_with("/ssl_cert"), "{path}");
     // Where a server can't use its certificate, it goes on without encryption.
@@ -296,8 +307,8 @@ mod mysql {
 
     #[test]
     #[ignore = "needs MySQL: cargo xtask test"]
-    fn a_container_can_be_given_a_certificate() {
-        a_server_can_be_given_a_certificate(DIALECT, Source::Container);
+    fn a_container_is_set_up_as_it_was_asked() {
+        a_server_is_set_up_as_it_was_asked(DIALECT, Source::Container);
     }
 
     #[test]
@@ -367,8 +378,8 @@ mod mariadb {
 
     #[test]
     #[ignore = "needs MariaDB: cargo xtask test"]
-    fn a_local_server_can_be_given_a_certificate() {
-        a_server_can_be_given_a_certificate(DIALECT, Source::Local);
+    fn a_local_server_is_set_up_as_it_was_asked() {
+        a_server_is_set_up_as_it_was_asked(DIALECT, Source::Local);
     }
 
     #[test]
