@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Release, RepoError};
+use lease_core::{Evict, Finding, Inspect, Label, Lease, LeaseBuilder, LeaseName, LeaseRow, Note, Release, RepoError};
 use lease_postgres::PostgresRepo;
 use lease_sqlite::SqliteRepo;
 
@@ -13,6 +13,7 @@ use crate::answer::Failure;
 use crate::args::Where;
 
 /// The URL of a database, which may have a password in it.
+#[derive(Clone)]
 pub(crate) struct Url(String);
 
 /// A database with leases.
@@ -43,6 +44,23 @@ impl Url {
             Some(file) => Self::in_file(Path::new(&file)),
             None => Err(Failure::config(NONE)),
         }
+    }
+
+    /// One that this program made itself.
+    pub(crate) fn in_words(url: String) -> Self {
+        Self(url)
+    }
+
+    /// One that the environment has under this name.
+    pub(crate) fn of_variable(name: &str) -> Result<Self, Failure> {
+        variable(name)?
+            .map(Self)
+            .ok_or_else(|| Failure::config(format!("{name} is not set")))
+    }
+
+    /// As it was given: not to be shown.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 
     fn in_file(file: &Path) -> Result<Self, Failure> {
@@ -80,14 +98,25 @@ impl Url {
     }
 
     pub(crate) async fn open(&self) -> Result<Database, Failure> {
-        Ok(match self.engine()? {
-            Engine::Postgres => Database::Postgres(PostgresRepo::connect(&self.0).await?),
-            Engine::Sqlite => {
-                let repo = SqliteRepo::connect(&self.0).await?;
-                repo.migrate().await?;
-                Database::Sqlite(repo)
+        let database = self.engine()?.connect(&self.0).await?;
+        if let Database::Sqlite(repo) = &database {
+            repo.migrate().await?;
+        }
+        Ok(database)
+    }
+
+    /// What there is to say of the database; of one that can't be connected to, why.
+    pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>, Failure> {
+        let found = match self.engine()?.connect(&self.0).await {
+            Ok(Database::Postgres(repo)) => repo.diagnose().await,
+            Ok(Database::Sqlite(repo)) => {
+                // As at any first use. What is wrong with it is one of the findings.
+                let _ = repo.migrate().await;
+                repo.diagnose().await
             }
-        })
+            Err(error) => Err(error),
+        };
+        Ok(found.unwrap_or_else(|error| vec![Finding::failure("connection", &error)]))
     }
 
     fn engine(&self) -> Result<Engine, Failure> {
@@ -105,6 +134,15 @@ impl Url {
 enum Engine {
     Postgres,
     Sqlite,
+}
+
+impl Engine {
+    async fn connect(&self, url: &str) -> Result<Database, RepoError> {
+        Ok(match self {
+            Self::Postgres => Database::Postgres(PostgresRepo::connect(url).await?),
+            Self::Sqlite => Database::Sqlite(SqliteRepo::connect(url).await?),
+        })
+    }
 }
 
 fn variable(name: &str) -> Result<Option<String>, Failure> {
@@ -126,6 +164,11 @@ macro_rules! each {
 }
 
 impl Database {
+    /// Leases of this database.
+    pub(crate) fn lease(&self) -> LeaseBuilder {
+        each!(self, repo => Lease::builder(repo.clone()))
+    }
+
     pub(crate) async fn list(&self) -> Result<Vec<LeaseRow>, RepoError> {
         each!(self, repo => repo.list().await)
     }

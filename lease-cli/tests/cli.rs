@@ -4,85 +4,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use lease_testkit::servers::Postgres;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Nothing of who runs the tests reaches it.
-fn lease(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lease"));
-    command.args(arguments).env_clear().env("USER", "ann");
-    command
-}
-
-struct Said {
-    out: String,
-    err: String,
-    code: i32,
-}
-
-fn said(command: &mut Command) -> Said {
-    let Output { stdout, stderr, status } = command.output().unwrap();
-    Said {
-        out: String::from_utf8(stdout).unwrap(),
-        err: String::from_utf8(stderr).unwrap(),
-        code: status.code().unwrap(),
-    }
-}
-
-/// A file of a test's own, named by `LEASE_URL`.
-struct World {
-    folder: TempDir,
-    url: String,
-}
-
-impl World {
-    fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        let url = format!("sqlite:{}/leases.db", folder.path().display());
-        Self { folder, url }
-    }
-
-    fn on(url: &str) -> Self {
-        Self {
-            folder: TempDir::new().unwrap(),
-            url: url.to_owned(),
-        }
-    }
-
-    fn says(&self, arguments: &[&str]) -> Said {
-        said(lease(arguments).env("LEASE_URL", &self.url))
-    }
-
-    /// Which must succeed.
-    fn text(&self, arguments: &[&str]) -> String {
-        let said = self.says(arguments);
-        assert_eq!((said.code, said.err.as_str()), (0, ""), "{arguments:?}");
-        said.out
-    }
-
-    /// A value, whatever the exit code.
-    fn json(&self, arguments: &[&str]) -> (Value, i32) {
-        let said = self.says(&[arguments, &["--json"]].concat());
-        assert_eq!(said.err, "", "{arguments:?}");
-        (serde_json::from_str(&said.out).unwrap(), said.code)
-    }
-}
-
-fn pause(name: &str) -> [&str; 8] {
-    [
-        "pause",
-        name,
-        "--for",
-        "1h",
-        "--reason",
-        "a disk is full",
-        "--by",
-        "ops",
-    ]
-}
+mod support;
+use support::{World, lease, pause, said};
 
 /// On any engine.
 fn operators_see_and_take_leases(world: &World) {

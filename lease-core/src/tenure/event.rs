@@ -48,6 +48,8 @@ pub enum Event {
     Forsaken,
     /// Time has passed.
     Tick,
+    /// Others are renewed now, in one statement: this may be too, if it is half due.
+    Gather,
 }
 
 /// A random number that spreads retries: from 0, three quarters of the interval, to 255, five quarters.

@@ -94,6 +94,16 @@ fn the_time_counts_from_when_the_renewal_was_sent_not_from_its_answer() {
 }
 
 #[test]
+fn a_renewal_that_is_half_due_comes_along_with_others() {
+    let mut tenure = after(&[(10, Event::Granted(token()))]);
+    assert_eq!(step(&mut tenure, 1_999, Event::Gather), []);
+    assert_eq!(step(&mut tenure, 2_000, Event::Gather), [Effect::Send(Call::Renew)]);
+    assert_eq!(step(&mut tenure, 2_100, Event::Gather), [], "one is under way");
+    step(&mut tenure, 2_200, Event::Renewed);
+    assert_eq!((tenure.drop_at(), tenure.next_at()), (at(13_880), Some(at(6_000))));
+}
+
+#[test]
 fn failed_renewals_are_retried_while_there_is_time() {
     let mut tenure = after(&[
         (10, Event::Granted(token())),
