@@ -1,11 +1,11 @@
 //! From blocking code to the asynchronous drivers and back.
 
-use std::sync::{Arc, LazyLock, mpsc};
+use std::error::Error;
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
 use super::ServerError;
 
@@ -34,37 +34,25 @@ pub(super) fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'sta
     receiver.recv().expect("the work panicked, see above")
 }
 
-/// Runs SQL text on a connection of its own and returns the first column of its rows.
-pub(super) fn sql(
-    config: Config,
-    text: String,
+/// As [`run`], for a talk with a server that may be silent.
+pub(super) fn talk<T, E>(
     step: &'static str,
     limit: Duration,
-) -> Result<Vec<String>, ServerError> {
+    talk: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, ServerError>
+where
+    T: Send + 'static,
+    E: Error + Send + Sync + 'static,
+{
     run(async move {
-        let seconds = limit.as_secs();
-        match tokio::time::timeout(limit, ask(config, &text)).await {
-            Ok(answer) => answer.map_err(|error| ServerError::Sql {
+        match tokio::time::timeout(limit, talk).await {
+            Ok(answer) => answer.map_err(ServerError::sql(step)),
+            Err(_) => Err(ServerError::TimedOut {
                 step,
-                source: Arc::new(error),
+                seconds: limit.as_secs(),
             }),
-            Err(_) => Err(ServerError::TimedOut { step, seconds }),
         }
     })
-}
-
-async fn ask(config: Config, text: &str) -> Result<Vec<String>, tokio_postgres::Error> {
-    let (client, connection) = config.connect(NoTls).await?;
-    let io = tokio::spawn(connection);
-    let answer = client.simple_query(text).await;
-    // Ended here and now: a connection that lingers would count in a test's view of its server.
-    drop(client);
-    let _ = io.await;
-    let rows = answer?.into_iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
-        _ => None,
-    });
-    Ok(rows.collect())
 }
 
 /// A limit for waiting on things outside of this process, which no test clock can move.

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::iter;
 use std::process::{self, Command};
 
 use testcontainers::bollard::models::PortBinding;
@@ -6,10 +7,10 @@ use testcontainers::core::{IntoContainerPort, Mount};
 use testcontainers::runners::AsyncRunner;
 use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt, TestcontainersError};
 
+use super::command::output;
 use super::instance::Instance;
-use super::programs::output;
 use super::watchdog::Watchdog;
-use super::{ServerError, Settings, blocking, image};
+use super::{ServerError, Settings, blocking};
 
 /// The container ends by itself after so many seconds, should its owner and its watchdog both be unable to end it.
 const TIME_LIMIT: u32 = 2 * 60 * 60;
@@ -30,62 +31,8 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// Finds an image and describes the container; does not start it.
-    pub(super) fn create(settings: &Settings, password: &str, port: u16) -> Result<Self, ServerError> {
-        let (image, tag) = image::find(settings.version.as_deref())?;
-        // Given as arguments, so that they hold from the first start on, for any image.
-        let arguments = settings
-            .list(true)
-            .into_iter()
-            .flat_map(|(setting, value)| ["-c".into(), format!("{setting}={value}")]);
-        let limit = TIME_LIMIT.to_string();
-        let command = [limit.as_str(), "docker-entrypoint.sh", "postgres"].map(str::to_owned);
-
-        let bindings = move || {
-            let binding = PortBinding {
-                host_ip: Some("127.0.0.1".into()),
-                host_port: Some(port.to_string()),
-            };
-            HashMap::from([("5432/tcp".to_owned(), Some(vec![binding]))])
-        };
-        let request = GenericImage::new(image, &tag)
-            .with_entrypoint("timeout")
-            .with_cmd(command.into_iter().chain(arguments))
-            .with_env_var("POSTGRES_PASSWORD", password)
-            // Not SCRAM, for the reason that local servers have.
-            .with_env_var("POSTGRES_HOST_AUTH_METHOD", "password")
-            // A port of our choice, for one that the engine chooses is another one after each start.
-            .with_mapped_port(port, 5432.tcp())
-            .with_host_config_modifier(move |host| {
-                host.port_bindings = Some(bindings());
-                // As the first process, `timeout` of coreutils 9.10 ends at once.
-                host.init = Some(true);
-            });
-        let request = match &settings.sockets {
-            Some(folder) => {
-                let folder = folder.to_string_lossy();
-                request.with_mount(Mount::bind_mount(folder.clone(), folder))
-            }
-            None => request,
-        };
-        Ok(Self::of("postgres", request))
-    }
-
-    /// Describes a container with PgBouncer in it; does not start it.
-    pub(super) fn pooler(config: String) -> Result<Self, ServerError> {
-        let (image, tag) = image::pooler()?;
-        let file = "/etc/lease-pgbouncer.ini";
-        let limit = TIME_LIMIT.to_string();
-        let request = GenericImage::new(image, tag)
-            .with_entrypoint("timeout")
-            .with_cmd([limit.as_str(), "pgbouncer", file])
-            .with_copy_to(file, config.into_bytes())
-            // It has to reach a server that listens on this machine's loopback address alone.
-            .with_network("host");
-        Ok(Self::of("pgbouncer", request))
-    }
-
-    fn of(program: &str, request: ContainerRequest<GenericImage>) -> Self {
+    /// A container that is not started yet, with the program's name in its own.
+    pub(super) fn of(program: &str, request: ContainerRequest<GenericImage>) -> Self {
         let name = format!("lease-test-{program}-{:016x}", rand::random::<u64>());
         let request = request
             .with_container_name(&name)
@@ -204,6 +151,62 @@ impl Drop for Container {
             watchdog.dismiss();
         }
     }
+}
+
+/// A container of this image that runs `command`, with the engine's own end of the time in which a test may need it.
+pub(super) fn request(
+    (image, tag): (&str, impl AsRef<str>),
+    command: impl IntoIterator<Item = String>,
+) -> ContainerRequest<GenericImage> {
+    let command = iter::once(TIME_LIMIT.to_string()).chain(command);
+    GenericImage::new(image, tag.as_ref())
+        .with_entrypoint("timeout")
+        .with_cmd(command)
+        // As the first process, `timeout` of coreutils 9.10 ends at once.
+        .with_host_config_modifier(|host| host.init = Some(true))
+}
+
+/// As [`request`], for a server that is to be reached on `port` of 127.0.0.1, and inside listens on `inner`.
+pub(super) fn server(
+    image: (&str, impl AsRef<str>),
+    command: impl IntoIterator<Item = String>,
+    settings: &Settings,
+    port: u16,
+    inner: u16,
+) -> ContainerRequest<GenericImage> {
+    let bindings = move || {
+        let binding = PortBinding {
+            host_ip: Some("127.0.0.1".into()),
+            host_port: Some(port.to_string()),
+        };
+        HashMap::from([(format!("{inner}/tcp"), Some(vec![binding]))])
+    };
+    let mut request = request(image, command)
+        // A port of our choice, for one that the engine chooses is another one after each start.
+        .with_mapped_port(port, inner.tcp())
+        .with_host_config_modifier(move |host| {
+            host.port_bindings = Some(bindings());
+            host.init = Some(true);
+        });
+    for ((_, path), (_, text)) in files(settings).zip(&settings.files) {
+        request = request.with_copy_to(path, text.clone());
+    }
+    match &settings.sockets {
+        Some(folder) => {
+            let folder = folder.to_string_lossy();
+            request.with_mount(Mount::bind_mount(folder.clone(), folder))
+        }
+        None => request,
+    }
+}
+
+/// The settings that are files, each with the path that its file has in a container.
+pub(super) fn files(settings: &Settings) -> impl Iterator<Item = (String, String)> {
+    let path = |setting: &str| format!("/etc/lease-test/{setting}");
+    settings
+        .files
+        .iter()
+        .map(move |(setting, _)| (setting.clone(), path(setting)))
 }
 
 fn refused(step: &'static str, error: &TestcontainersError) -> ServerError {

@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::sync::Arc;
 
 /// Why there is no server, or why it did not do what a test asked of it; each text says what to do.
@@ -7,15 +8,19 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum ServerError {
     /// No URL is set, no container could be started, and no server programs are installed.
-    #[error("needs PostgreSQL: cargo xtask test (looked for {looked_for})")]
+    #[error("needs {engine}: cargo xtask test (looked for {looked_for})")]
     Missing {
+        /// The engine, as its makers write it.
+        engine: &'static str,
         /// Each place that was tried, with what was missing there.
         looked_for: String,
     },
 
     /// A server was started and was not ready in time, or ended at once.
-    #[error("the PostgreSQL server did not become ready: {reason}; its log ends with:\n{log}")]
+    #[error("the {engine} server did not become ready: {reason}; its log ends with:\n{log}")]
     NotReady {
+        /// The engine, as its makers write it.
+        engine: &'static str,
         /// What the last attempt to connect said, or how the server ended.
         reason: String,
         /// The last lines of the server's log.
@@ -47,7 +52,7 @@ pub enum ServerError {
         step: &'static str,
         /// The driver's error.
         #[source]
-        source: Arc<tokio_postgres::Error>,
+        source: Arc<dyn Error + Send + Sync>,
     },
 
     /// The server did not answer in time; is it stopped or paused?
@@ -60,7 +65,7 @@ pub enum ServerError {
     },
 
     /// The test wants to stop, pause or kill a server that was given by URL.
-    #[error("can't {step} a server that was given by URL: use `Postgres::private`")]
+    #[error("can't {step} a server that was given by URL: use `private`")]
     NotOurs {
         /// The step.
         step: &'static str,
@@ -78,6 +83,14 @@ pub enum ServerError {
 }
 
 impl ServerError {
+    /// For `map_err`: names the step that a driver's error came at.
+    pub(super) fn sql<E: Error + Send + Sync + 'static>(step: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Sql {
+            step,
+            source: Arc::new(source),
+        }
+    }
+
     /// For `map_err`: names the step at which the system refused.
     pub(super) fn io(step: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io {

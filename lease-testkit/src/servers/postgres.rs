@@ -1,33 +1,49 @@
-use std::env;
-use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+mod admin;
+mod database;
+mod pooler;
+mod programs;
+mod recipe;
 
+use std::env;
+use std::sync::OnceLock;
+
+use testcontainers::ImageExt;
 use tokio_postgres::Config;
 
-use super::blocking::{self, Patience};
-use super::container::Container;
+use super::blocking::Patience;
+use super::container::{self, Container};
+use super::image::{self, Image};
 use super::instance::Instance;
 use super::local::Local;
-use super::{Database, ServerError, Settings, Source, ports, ready};
+use super::server::{self, SQL_LIMIT, Server};
+use super::{ServerError, Settings, Source};
+use admin::admin;
+pub use database::Database;
+pub use pooler::Pooler;
+use recipe::PostgresRecipe;
 
 /// The environment variable that names a server to use: the URL of a superuser, without a database that matters.
 pub const POSTGRES_URL: &str = "LEASE_TEST_POSTGRES_URL";
 
-/// How long one attempt to connect, or one statement of ours, may take.
-const SQL_LIMIT: Duration = Duration::from_secs(10);
+/// The environment variable that names the major version of the servers to run, such as `18`, whether from programs of this
+/// machine or in containers. Without it these are the newest here, and 17.
+pub const POSTGRES_VERSION: &str = "LEASE_TEST_POSTGRES_VERSION";
 
-/// What a server logs when it finds its port taken.
-const PORT_TAKEN: &str = "could not create any TCP/IP sockets";
+/// As its makers write it.
+const ENGINE: &str = "PostgreSQL";
+
+const IMAGE: Image = Image {
+    engine: ENGINE,
+    official: "postgres",
+    ours: "lease-test-postgres",
+    version: "17",
+};
 
 /// A PostgreSQL server for tests.
 ///
 /// Dropping it ends a server that was started here, and removes all that was its own.
 #[derive(Debug)]
-pub struct Postgres {
-    url: String,
-    pub(super) admin: Config,
-    instance: Option<Mutex<Box<dyn Instance>>>,
-}
+pub struct Postgres(Server<Config>);
 
 impl Postgres {
     /// The one server of this process, found or started by the first call; see the [module](super) for the order.
@@ -38,7 +54,7 @@ impl Postgres {
         static SHARED: OnceLock<Result<Postgres, ServerError>> = OnceLock::new();
         let found = SHARED.get_or_init(|| match env::var(POSTGRES_URL) {
             Ok(url) => Self::at(&url),
-            Err(_) => Self::first_of(&Settings::default(), &[Source::Container, Source::Local]),
+            Err(_) => Self::first_of(&Settings::default(), [Source::Container, Source::Local]),
         });
         found.as_ref().map_err(Clone::clone)
     }
@@ -49,7 +65,7 @@ impl Postgres {
     /// [`ServerError::Missing`] where there is nothing to run one with, [`ServerError::NotReady`] if it does not come up
     /// within 60 seconds, and any other error of the steps between.
     pub fn private(settings: &Settings) -> Result<Self, ServerError> {
-        Self::first_of(settings, &[Source::Local, Source::Container])
+        Self::first_of(settings, [Source::Local, Source::Container])
     }
 
     /// The server with this superuser's URL, which stays what it is: it can't be stopped or paused from here.
@@ -57,19 +73,13 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::Sql`] if the URL can't be understood, [`ServerError::NotReady`] if no server answers at it.
     pub fn at(url: &str) -> Result<Self, ServerError> {
-        let server = Self {
-            url: url.to_owned(),
-            admin: admin(url)?,
-            instance: None,
-        };
-        ready::wait(&server.admin, None)?;
-        Ok(server)
+        Server::given(url, admin(url)?).map(Self)
     }
 
     /// The URL of a superuser and the database `postgres`.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        &self.0.url
     }
 
     /// A new private database with a random name, for one test case.
@@ -77,7 +87,7 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::Sql`] if the server refuses, [`ServerError::TimedOut`] if it does not answer within 60 seconds.
     pub fn database(&self) -> Result<Database, ServerError> {
-        Database::create(self.admin.clone(), &self.url)
+        Database::create(self.0.admin.clone(), &self.0.url)
     }
 
     /// Starts a stopped or killed server again, on the same port, and waits until it answers.
@@ -85,8 +95,7 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::NotReady`] if it does not answer within 60 seconds; [`ServerError::NotOurs`].
     pub fn start(&self) -> Result<(), ServerError> {
-        self.instance("start")?.start()?;
-        ready::wait(&self.admin, self.instance.as_ref())
+        self.0.start()
     }
 
     /// Makes this server a streaming standby of `primary`, whose data replace its own, and waits until it answers.
@@ -98,7 +107,7 @@ impl Postgres {
     /// [`ServerError::Program`] if `primary` can't be copied, [`ServerError::Docker`] for a server in a container; and those of
     /// [`start`](Self::start).
     pub fn follow(&self, primary: &Self) -> Result<(), ServerError> {
-        self.instance("make a standby of")?.follow(&primary.url)?;
+        self.0.instance("make a standby of")?.follow(primary.url())?;
         self.start()
     }
 
@@ -115,7 +124,7 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::TimedOut`] if it has not ended within 60 seconds, as when it is paused; [`ServerError::NotOurs`].
     pub fn stop(&self) -> Result<(), ServerError> {
-        self.instance("stop")?.stop()
+        self.0.stop()
     }
 
     /// Kills all processes of the server at once, as a loss of power does.
@@ -125,7 +134,7 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::Io`] or [`ServerError::Docker`] if the system refuses; [`ServerError::NotOurs`].
     pub fn kill(&self) -> Result<(), ServerError> {
-        self.instance("kill")?.kill()
+        self.0.kill()
     }
 
     /// Freezes all processes of the server: connections stay open and nothing answers.
@@ -133,7 +142,7 @@ impl Postgres {
     /// # Errors
     /// As [`kill`](Self::kill).
     pub fn pause(&self) -> Result<(), ServerError> {
-        self.instance("pause")?.pause()
+        self.0.pause()
     }
 
     /// Lets a paused server go on, with what it was doing.
@@ -141,7 +150,7 @@ impl Postgres {
     /// # Errors
     /// As [`kill`](Self::kill).
     pub fn resume(&self) -> Result<(), ServerError> {
-        self.instance("resume")?.resume()
+        self.0.resume()
     }
 
     /// Freezes one session, by a process id from [`Database::backend_pids`]; all others go on.
@@ -149,7 +158,7 @@ impl Postgres {
     /// # Errors
     /// As [`kill`](Self::kill).
     pub fn pause_backend(&self, pid: i32) -> Result<(), ServerError> {
-        self.instance("pause a session of")?.freeze_backend(pid, true)
+        self.0.instance("pause a session of")?.freeze_backend(pid, true)
     }
 
     /// Lets a frozen session go on.
@@ -157,7 +166,7 @@ impl Postgres {
     /// # Errors
     /// As [`kill`](Self::kill).
     pub fn resume_backend(&self, pid: i32) -> Result<(), ServerError> {
-        self.instance("resume a session of")?.freeze_backend(pid, false)
+        self.0.instance("resume a session of")?.freeze_backend(pid, false)
     }
 
     /// Changes a setting of the whole server, such as `default_transaction_read_only` to `on`, without a restart.
@@ -187,61 +196,23 @@ impl Postgres {
     /// # Errors
     /// [`ServerError::Sql`] if the server refuses a statement, [`ServerError::TimedOut`] after ten seconds.
     pub fn sql(&self, text: &str) -> Result<Vec<String>, ServerError> {
-        blocking::sql(self.admin.clone(), text.to_owned(), "run a statement", SQL_LIMIT)
+        self.0.sql(text)
     }
 
-    fn first_of(settings: &Settings, order: &[Source]) -> Result<Self, ServerError> {
-        let mut tried = Vec::new();
-        for &source in order
-            .iter()
-            .filter(|&&source| matches!(settings.source, Source::Any) || settings.source == source)
-        {
-            match Self::run(settings, source) {
-                Ok(server) => return Ok(server),
-                Err(ServerError::Missing { looked_for }) => tried.push(looked_for),
-                Err(error @ ServerError::Docker { .. }) if settings.source == Source::Any => {
-                    tried.push(error.to_string());
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(ServerError::Missing {
-            looked_for: tried.join("; "),
-        })
+    fn first_of(settings: &Settings, order: [Source; 2]) -> Result<Self, ServerError> {
+        let run = |source, port| Self::run(settings, source, port);
+        server::first_of(ENGINE, settings.source, order, run)
     }
 
-    fn run(settings: &Settings, source: Source) -> Result<Self, ServerError> {
-        let mut tries = 1;
-        loop {
-            match Self::run_once(settings, source) {
-                // Another process took the port between the look and the start.
-                Err(ServerError::NotReady { log, .. }) if tries < 4 && log.contains(PORT_TAKEN) => tries += 1,
-                other => return other,
-            }
-        }
-    }
-
-    fn run_once(settings: &Settings, source: Source) -> Result<Self, ServerError> {
-        let random = || format!("{:032x}", rand::random::<u128>());
-        let password = settings.password.clone().unwrap_or_else(random);
-        let port = ports::free()?;
+    fn run(settings: &Settings, source: Source, port: u16) -> Result<Self, ServerError> {
+        let password = settings.password_or_random();
         let instance: Box<dyn Instance> = match source {
-            Source::Container => Box::new(Container::create(settings, &password, port)?),
-            Source::Local | Source::Any => Box::new(Local::create(settings, &password, port)?),
+            Source::Container => Box::new(contained(settings, &password, port)?),
+            Source::Local | Source::Any => Box::new(Local::create(PostgresRecipe::new(settings, &password)?, port)?),
         };
         let url = format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres");
-        let server = Self {
-            admin: admin(&url)?,
-            url,
-            instance: Some(Mutex::new(instance)),
-        };
-        server.start()?;
-        Ok(server)
-    }
-
-    fn instance(&self, step: &'static str) -> Result<MutexGuard<'_, Box<dyn Instance>>, ServerError> {
-        let instance = self.instance.as_ref().ok_or(ServerError::NotOurs { step })?;
-        Ok(ready::lock(instance))
+        let admin = admin(&url)?;
+        Server::started(url, admin, instance).map(Self)
     }
 
     fn alter(&self, statement: String) -> Result<(), ServerError> {
@@ -263,15 +234,40 @@ impl Postgres {
     }
 }
 
-/// How we connect ourselves, also to a server that a test has made read-only.
-fn admin(url: &str) -> Result<Config, ServerError> {
-    let parsed: Result<Config, _> = url.parse();
-    let mut config = parsed.map_err(|source| ServerError::Sql {
-        step: "understand the URL",
-        source: source.into(),
-    })?;
-    config
-        .options("-c default_transaction_read_only=off")
-        .application_name("lease-testkit");
-    Ok(config)
+/// The version that the environment asks for.
+fn version() -> Option<String> {
+    env::var(POSTGRES_VERSION).ok()
+}
+
+/// All server settings but addresses, in the order in which they are to be applied.
+fn options(settings: &Settings, statements_contrib: bool) -> Vec<(String, String)> {
+    let mut list = vec![("max_connections", settings.max_connections.to_string())];
+    if !settings.durable {
+        list.push(("fsync", "off".into()));
+        list.push(("full_page_writes", "off".into()));
+    }
+    if statements_contrib {
+        list.push(("shared_preload_libraries", "pg_stat_statements".into()));
+    }
+    let list = list.into_iter().map(|(setting, value)| (setting.to_owned(), value));
+    list.chain(settings.more.iter().cloned()).collect()
+}
+
+fn contained(settings: &Settings, password: &str, port: u16) -> Result<Container, ServerError> {
+    let image = image::find(&IMAGE, version())?;
+    let mut list = options(settings, true);
+    if let Some(folder) = &settings.sockets {
+        list.push(("unix_socket_directories".into(), folder.to_string_lossy().into_owned()));
+    }
+    list.extend(container::files(settings));
+    // Given as arguments, so that they hold from the first start on, for any image.
+    let arguments = list
+        .into_iter()
+        .flat_map(|(setting, value)| ["-c".into(), format!("{setting}={value}")]);
+    let command = ["docker-entrypoint.sh", "postgres"].map(str::to_owned);
+    let request = container::server(image, command.into_iter().chain(arguments), settings, port, 5432)
+        .with_env_var("POSTGRES_PASSWORD", password)
+        // Not SCRAM, for the reason that local servers have.
+        .with_env_var("POSTGRES_HOST_AUTH_METHOD", "password");
+    Ok(Container::of("postgres", request))
 }

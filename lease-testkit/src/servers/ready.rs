@@ -4,11 +4,9 @@ use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio_postgres::Config;
-use tokio_postgres::error::SqlState;
-
 use super::ServerError;
-use super::blocking::{self, Patience};
+use super::admin::Admin;
+use super::blocking::Patience;
 use super::instance::Instance;
 
 /// How long a server of ours may take until it answers.
@@ -21,18 +19,19 @@ const GIVEN_LIMIT: Duration = Duration::from_secs(10);
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Waits until the server answers; ends early with its log if it can't any more.
-pub(super) fn wait(admin: &Config, instance: Option<&Mutex<Box<dyn Instance>>>) -> Result<(), ServerError> {
+pub(super) fn wait(admin: &impl Admin, instance: Option<&Mutex<Box<dyn Instance>>>) -> Result<(), ServerError> {
     let patience = Patience::new(if instance.is_some() { OWN_LIMIT } else { GIVEN_LIMIT });
     loop {
-        let attempt = blocking::sql(admin.clone(), "SELECT 1".into(), "answer", ATTEMPT_LIMIT);
+        let attempt = admin.sql("SELECT 1", "answer", ATTEMPT_LIMIT);
         let Err(error) = attempt else { return Ok(()) };
         let ended = instance.and_then(|instance| lock(instance).ended());
-        if ended.is_none() && may_pass(&error) && patience.wait() {
+        if ended.is_none() && may_pass(admin, &error) && patience.wait() {
             continue;
         }
         let reason = ended.map_or_else(|| with_causes(&error), |how| format!("it ended ({how})"));
         let log = instance.map_or("(not ours to read)".into(), |instance| lock(instance).log());
-        return Err(ServerError::NotReady { reason, log });
+        let engine = admin.engine();
+        return Err(ServerError::NotReady { engine, reason, log });
     }
 }
 
@@ -42,9 +41,9 @@ pub(super) fn lock(instance: &Mutex<Box<dyn Instance>>) -> MutexGuard<'_, Box<dy
 }
 
 /// Whether an error is one of a server that is still starting. A wrong password, for one, stays wrong.
-fn may_pass(error: &ServerError) -> bool {
+fn may_pass(admin: &impl Admin, error: &ServerError) -> bool {
     match error {
-        ServerError::Sql { source, .. } => source.code().is_none_or(|code| *code == SqlState::CANNOT_CONNECT_NOW),
+        ServerError::Sql { source, .. } => admin.may_pass(source.as_ref()),
         other => matches!(other, ServerError::TimedOut { .. }),
     }
 }

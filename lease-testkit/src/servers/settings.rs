@@ -1,11 +1,6 @@
-use std::env;
 use std::path::PathBuf;
 
-/// The environment variable that names the major version of the servers to run, such as `18`, whether from programs of this
-/// machine or in containers. Without it these are the newest here, and 17.
-pub const POSTGRES_VERSION: &str = "LEASE_TEST_POSTGRES_VERSION";
-
-/// How a test server is set up.
+/// How a test server is set up, of whatever engine.
 ///
 /// The default is quick and not durable: what it wrote survives the death of the server, not that of the machine.
 #[derive(Clone, Debug)]
@@ -14,9 +9,9 @@ pub struct Settings {
     pub(super) durable: bool,
     pub(super) max_connections: u32,
     pub(super) more: Vec<(String, String)>,
+    pub(super) files: Vec<(String, Vec<u8>)>,
     pub(super) sockets: Option<PathBuf>,
-    pub(super) password: Option<String>,
-    pub(super) version: Option<String>,
+    password: Option<String>,
 }
 
 /// Where a server may come from.
@@ -39,9 +34,9 @@ impl Default for Settings {
             durable: false,
             max_connections: 300,
             more: Vec::new(),
+            files: Vec::new(),
             sockets: None,
             password: None,
-            version: env::var(POSTGRES_VERSION).ok(),
         }
     }
 }
@@ -70,13 +65,11 @@ impl Settings {
         self
     }
 
-    /// Has the server's Unix socket in this folder, which it must be able to write to and clients to enter.
+    /// Has the server's Unix socket in this folder, which it must be able to write to and clients to enter. The socket of MySQL
+    /// and MariaDB is `mysqld.sock` in it.
     #[must_use]
     pub fn sockets(mut self, folder: impl Into<PathBuf>) -> Self {
-        let folder = folder.into();
-        self.more
-            .push(("unix_socket_directories".into(), folder.to_string_lossy().into_owned()));
-        self.sockets = Some(folder);
+        self.sockets = Some(folder.into());
         self
     }
 
@@ -95,17 +88,17 @@ impl Settings {
         self
     }
 
-    /// All server settings but addresses, in the order in which they are to be applied.
-    pub(super) fn list(&self, statements_contrib: bool) -> Vec<(String, String)> {
-        let mut list = vec![("max_connections", self.max_connections.to_string())];
-        if !self.durable {
-            list.push(("fsync", "off".into()));
-            list.push(("full_page_writes", "off".into()));
-        }
-        if statements_contrib {
-            list.push(("shared_preload_libraries", "pg_stat_statements".into()));
-        }
-        let list = list.into_iter().map(|(setting, value)| (setting.to_owned(), value));
-        list.chain(self.more.iter().cloned()).collect()
+    /// One more server setting whose value is the path of a file with this text, such as `("ssl_cert", certificate)`.
+    ///
+    /// The server can read it, and in a container everybody else in there: PostgreSQL refuses such a key.
+    #[must_use]
+    pub fn with_file(mut self, setting: impl Into<String>, text: impl Into<Vec<u8>>) -> Self {
+        self.files.push((setting.into(), text.into()));
+        self
+    }
+
+    pub(super) fn password_or_random(&self) -> String {
+        let random = || format!("{:032x}", rand::random::<u128>());
+        self.password.clone().unwrap_or_else(random)
     }
 }

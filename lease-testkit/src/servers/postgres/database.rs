@@ -1,14 +1,8 @@
-use std::time::Duration;
-
 use tokio_postgres::Config;
 
-use super::{ServerError, blocking};
-
-/// How long creating a database, or a statement given to one, may take.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// How long a test waits at its end for its database to be dropped.
-const DROP_LIMIT: Duration = Duration::from_secs(5);
+use crate::servers::admin::Admin;
+use crate::servers::url::with_database;
+use crate::servers::{DROP_LIMIT, LIMIT, ServerError};
 
 /// A private, empty database of one test case, dropped with this guard.
 ///
@@ -25,15 +19,10 @@ pub struct Database {
 impl Database {
     pub(super) fn create(admin: Config, server_url: &str) -> Result<Self, ServerError> {
         let name = format!("lease_{:016x}", rand::random::<u64>());
-        blocking::sql(
-            admin.clone(),
-            format!("CREATE DATABASE {name}"),
-            "create a database",
-            LIMIT,
-        )?;
+        admin.sql(&format!("CREATE DATABASE {name}"), "create a database", LIMIT)?;
         let mut own = admin.clone();
         own.dbname(&name);
-        let url = replace_database(server_url, &name);
+        let url = with_database(server_url, &name);
         Ok(Self { admin, own, name, url })
     }
 
@@ -54,7 +43,7 @@ impl Database {
     /// # Errors
     /// [`ServerError::Sql`] if the server refuses a statement, [`ServerError::TimedOut`] after 60 seconds.
     pub fn sql(&self, text: &str) -> Result<Vec<String>, ServerError> {
-        blocking::sql(self.own.clone(), text.to_owned(), "run a statement of the test", LIMIT)
+        self.own.sql(text, "run a statement of the test", LIMIT)
     }
 
     /// The process ids of the sessions that clients have in this database, as the server knows them.
@@ -67,7 +56,7 @@ impl Database {
              AND pid <> pg_backend_pid() ORDER BY pid",
             self.name
         );
-        let pids = blocking::sql(self.admin.clone(), text, "list its sessions", LIMIT)?;
+        let pids = self.admin.sql(&text, "list its sessions", LIMIT)?;
         Ok(pids
             .iter()
             .map(|pid| pid.parse().expect("the server sends a number"))
@@ -78,39 +67,8 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let text = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        if let Err(error) = blocking::sql(self.admin.clone(), text, "drop a database", DROP_LIMIT) {
+        if let Err(error) = self.admin.sql(&text, "drop a database", DROP_LIMIT) {
             tracing::debug!(database = self.name, %error, "a test database stays until its server ends");
-        }
-    }
-}
-
-/// The same URL for another database of the server.
-fn replace_database(url: &str, name: &str) -> String {
-    let (address, parameters) = url
-        .split_once('?')
-        .map_or((url, None), |(address, rest)| (address, Some(rest)));
-    let host = address.find("://").map_or(0, |at| at + 3);
-    let end = address[host..].find('/').map_or(address.len(), |at| host + at);
-    let parameters = parameters.map(|rest| format!("?{rest}")).unwrap_or_default();
-    format!("{}/{name}{parameters}", &address[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::replace_database;
-
-    #[test]
-    fn the_url_of_a_database_keeps_everything_but_the_database() {
-        let cases = [
-            ("postgres://u:p@h:1/postgres", "postgres://u:p@h:1/x"),
-            ("postgres://h", "postgres://h/x"),
-            (
-                "postgres://h/a?sslmode=disable&a=/b",
-                "postgres://h/x?sslmode=disable&a=/b",
-            ),
-        ];
-        for (url, expected) in cases {
-            assert_eq!(replace_database(url, "x"), expected);
         }
     }
 }

@@ -1,12 +1,20 @@
 use std::fmt::Write;
 use std::sync::Mutex;
 
+use testcontainers::ImageExt;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::container::Container;
-use super::instance::Instance;
-use super::{Database, Postgres, ServerError, ports, ready};
+use super::{Database, ENGINE, Postgres};
+use crate::servers::container::{self, Container};
+use crate::servers::instance::Instance;
+use crate::servers::{ServerError, image, ports, ready};
+
+/// The image that `cargo xtask images` builds. There is no official one.
+const IMAGE: (&str, &str) = ("lease-test-pgbouncer", "1");
+
+/// Where it finds its settings.
+const FILE: &str = "/etc/lease-pgbouncer.ini";
 
 /// PgBouncer in transaction mode before a server, in a container.
 ///
@@ -33,9 +41,9 @@ impl Pooler {
         let config = format!(
             "[databases]\n* = {}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
              auth_type = any\npool_mode = transaction\nserver_round_robin = 1\nmax_client_conn = 1000\n{settings}",
-            address(&server.admin),
+            address(&server.0.admin),
         );
-        let instance: Box<dyn Instance> = Box::new(Container::pooler(config)?);
+        let instance: Box<dyn Instance> = Box::new(contained(config)?);
         let instance = Mutex::new(instance);
         ready::lock(&instance).start()?;
         let mut own = Config::new();
@@ -52,6 +60,16 @@ impl Pooler {
     pub fn url(&self, database: &Database) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{}", self.port, database.name())
     }
+}
+
+fn contained(config: String) -> Result<Container, ServerError> {
+    let image = image::built(ENGINE, IMAGE)?;
+    let command = ["pgbouncer", FILE].map(str::to_owned);
+    let request = container::request(image, command)
+        .with_copy_to(FILE, config.into_bytes())
+        // It has to reach a server that listens on this machine's loopback address alone.
+        .with_network("host");
+    Ok(Container::of("pgbouncer", request))
 }
 
 /// Where the server is and as whom to log in, in the words of the pooler's file.

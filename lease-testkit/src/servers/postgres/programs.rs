@@ -4,8 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::ServerError;
-
 /// Folders in which distributions keep one folder of server programs for each version.
 const VERSIONED: [&str; 2] = ["/usr/lib/postgresql", "/usr/local/lib/postgresql"];
 
@@ -53,24 +51,6 @@ impl Programs {
         };
         libraries.join("pg_stat_statements.so").exists()
     }
-}
-
-/// Runs a command to its end and returns what it printed.
-pub(super) fn output(mut command: Command, step: &str) -> Result<String, ServerError> {
-    let program = format!("{} ({step})", Path::new(command.get_program()).display());
-    let output = command.output();
-    let output = output.map_err(|error| ServerError::Program {
-        program: program.clone(),
-        output: error.to_string(),
-    })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() {
-        return Ok(text(&output.stdout));
-    }
-    Err(ServerError::Program {
-        program,
-        output: format!("{}: {}", output.status, text(&output.stderr)),
-    })
 }
 
 fn versions_in(parent: &str) -> impl Iterator<Item = (u32, PathBuf)> + use<> {

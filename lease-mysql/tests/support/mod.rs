@@ -1,0 +1,128 @@
+//! A database of its own for each test, and plain SQL beside the repo.
+
+#![allow(dead_code, reason = "each test target uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use std::future::Future;
+use std::time::Duration;
+
+use lease_core::{Claim, Label, LeaseName};
+use lease_mysql::MysqlRepo;
+use lease_testkit::servers::{Dialect, Mysql, MysqlDatabase, Settings};
+
+/// A database of a test's own on the shared server; dropped with it.
+pub(crate) struct Database {
+    pub(crate) url: String,
+    /// As `MysqlRepo::table` takes it.
+    table: String,
+    /// As it stands in a statement.
+    quoted: String,
+    own: MysqlDatabase,
+}
+
+impl Database {
+    /// A database without the table.
+    pub(crate) fn empty(dialect: Dialect) -> Self {
+        Self::on(Mysql::shared(dialect).unwrap())
+    }
+
+    /// A database without the table, on a server of a test's own.
+    pub(crate) fn on(server: &Mysql) -> Self {
+        let own = server.database().unwrap();
+        Self {
+            url: own.url().to_owned(),
+            table: "task_leases".to_owned(),
+            quoted: "task_leases".to_owned(),
+            own,
+        }
+    }
+
+    /// A database for a table of this name, which connections have to name the database for.
+    pub(crate) fn for_table(dialect: Dialect, table: &str) -> Self {
+        let mut database = Self::empty(dialect);
+        let name = database.own.name();
+        database.table = format!("{name}.{table}");
+        database.quoted = format!("`{name}`.`{}`", table.replace('`', "``"));
+        database.url = database.url.replace(&format!("/{name}"), "/information_schema");
+        database
+    }
+
+    /// A database with the table, and a repo on it.
+    pub(crate) async fn migrated(dialect: Dialect) -> (Self, MysqlRepo) {
+        let database = Self::empty(dialect);
+        let repo = database.repo().await;
+        repo.migrate().await.unwrap();
+        (database, repo)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.own.name()
+    }
+
+    pub(crate) async fn repo(&self) -> MysqlRepo {
+        let repo = MysqlRepo::connect(&self.url).await.unwrap();
+        repo.table(&self.table).unwrap()
+    }
+
+    /// Runs plain SQL on a connection of its own, and answers with the first column.
+    pub(crate) fn run(&self, statements: &str) -> Vec<String> {
+        self.own.sql(statements).unwrap()
+    }
+
+    /// The sessions that clients have in it.
+    pub(crate) fn sessions(&self) -> Vec<u64> {
+        self.own.connection_ids().unwrap()
+    }
+
+    /// Makes all rows look as if the server's clock had moved on by so many microseconds, or back if negative.
+    pub(crate) fn step_clock(&self, by_us: i64) {
+        let table = &self.quoted;
+        self.run(&format!(
+            "UPDATE {table} SET acquired_at = acquired_at - INTERVAL {by_us} MICROSECOND, \
+             expires_at = expires_at - INTERVAL {by_us} MICROSECOND, \
+             released_at = released_at - INTERVAL {by_us} MICROSECOND, token = token - LEAST({by_us}, 0)"
+        ));
+    }
+
+    /// Makes all rows look as if that much time had passed.
+    pub(crate) fn age(&self, by: Duration) {
+        self.step_clock(i64::try_from(by.as_micros()).unwrap());
+    }
+}
+
+/// A server of a test's own, for what would hurt the others: stopping it, freezing it, counting all it does.
+pub(crate) fn private_server(dialect: Dialect) -> Mysql {
+    Mysql::private(dialect, &Settings::default()).unwrap()
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+pub(crate) fn name(text: &str) -> LeaseName {
+    LeaseName::new(text).unwrap()
+}
+
+/// A claim of a holder of its own, for 30 s.
+pub(crate) fn claim(lease: &str) -> Claim {
+    Claim::new(
+        name(lease),
+        Label::new("pod").unwrap().new_holder(),
+        Duration::from_secs(30),
+    )
+}
+
+/// The whole chain of an error as a reader of logs may see it.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = format!("{error} / {error:?}");
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text += &format!(" / {cause} / {cause:?}");
+        next = cause.source();
+    }
+    text
+}
