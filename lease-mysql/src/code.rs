@@ -40,8 +40,8 @@ pub(crate) fn of_statement(code: i64) -> Meaning {
 pub(crate) fn of_connecting(code: u16) -> RepoErrorKind {
     match code {
         // No such database or right to it, password, host, plugin, expired password, locked account, and their twins.
-        1044 | 1045 | 1049 | 1130 | 1131 | 1133 | 1227 | 1251 | 1524 | 1698 | 1820 | 1862 | 3118 | 3879 | 3955 | 4151
-        | 4161 => RepoErrorKind::Denied,
+        1044 | 1045 | 1049 | 1130 | 1131 | 1133 | 1227 | 1251 | 1524 | 1698 | 1820 | 1862 | 3118 | 3879 | 3955
+        | 4151 | 4161 => RepoErrorKind::Denied,
         // TLS is required, or a variable of ours is unknown.
         1193 | 1231 | 3159 => RepoErrorKind::Config,
         // Too many connections, a server that starts or ends, a node that is not synced, and all else.

@@ -126,10 +126,7 @@ pub(crate) async fn number(session: &mut Session<'_>, error: &DieselError) -> Qu
 
 /// Whether a statement failed because its row was there already.
 pub(crate) fn is_duplicate(error: &DieselError) -> bool {
-    matches!(
-        error,
-        DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)
-    )
+    matches!(error, DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
 }
 
 /// What a look at the server found to be wrong.

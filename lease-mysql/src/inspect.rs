@@ -215,16 +215,7 @@ impl Task for Purging {
     }
 }
 
-type Row = (
-    Vec<u8>,
-    Vec<u8>,
-    i64,
-    i64,
-    i64,
-    Option<i64>,
-    Option<Vec<u8>>,
-    i64,
-);
+type Row = (Vec<u8>, Vec<u8>, i64, i64, i64, Option<i64>, Option<Vec<u8>>, i64);
 
 fn shown((name, holder, token, acquired_at, expires_at, released_at, note, now): Row) -> LeaseRow {
     let times = RowTimes {

@@ -197,7 +197,10 @@ impl Door {
     }
 }
 
-async fn out_of(pool: &Pool<AsyncMysqlConnection>, subject: &Subject) -> Result<Object<AsyncMysqlConnection>, RepoError> {
+async fn out_of(
+    pool: &Pool<AsyncMysqlConnection>,
+    subject: &Subject,
+) -> Result<Object<AsyncMysqlConnection>, RepoError> {
     pool.get().await.map_err(|error| no_connection(subject, error))
 }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use diesel::result::Error as DieselError;
@@ -48,7 +49,7 @@ impl Settings {
         };
         let (url, tls) = options::split(url).map_err(refused)?;
         let opts = Opts::from_url(&url).map_err(|error| refused(redacted(&error)))?;
-        let is_local = opts.addr_is_loopback() || opts.socket().is_some();
+        let is_local = opts.socket().is_some() || is_loopback(opts.ip_or_hostname());
         let encryption = tls.encryption(is_local).map_err(refused)?;
         let builder = OptsBuilder::from_opts(opts)
             // Else a TCP connection to this machine becomes one to a socket, also behind a tunnel to another machine.
@@ -111,11 +112,19 @@ impl Settings {
         if galera.is_some_and(|(_, value)| value == "ON") {
             connection.query_drop(CAUSAL).await.map_err(ConnectFailure::new)?;
         }
-        AsyncMysqlConnection::try_from(connection).await.map_err(|error| ConnectFailure {
-            kind: RepoErrorKind::Unavailable,
-            source: error.into(),
-        })
+        AsyncMysqlConnection::try_from(connection)
+            .await
+            .map_err(|error| ConnectFailure {
+                kind: RepoErrorKind::Unavailable,
+                source: error.into(),
+            })
     }
+}
+
+/// Whether what is sent to this host stays on this machine.
+fn is_loopback(host: &str) -> bool {
+    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
+    address.map_or(host == "localhost", |address| address.is_loopback())
 }
 
 /// A connection could not be opened. Nothing was executed.
@@ -211,7 +220,10 @@ mod tests {
             ("mysql://u:1?hunter2@h/db", "unknown option"),
             ("mysql://u:hunter2@h/db?ssl-mode=hunter2", "VERIFY_IDENTITY"),
             ("mysql://u:hunter2@h/db?ssl-ca=/no/such", "`ssl-ca` /no/such"),
-            ("mysql://u:hunter2@h/db?ssl-mode=REQUIRED&ssl-cert=/no/such", "need each other"),
+            (
+                "mysql://u:hunter2@h/db?ssl-mode=REQUIRED&ssl-cert=/no/such",
+                "need each other",
+            ),
             (
                 "mysql://u:hunter2@h/db?ssl-mode=REQUIRED&ssl-cert=/no/such&ssl-key=/no/such",
                 "`ssl-cert` /no/such",
@@ -229,7 +241,10 @@ mod tests {
 
     #[test]
     fn both_schemes_and_a_machine_of_its_own_are_fine() {
-        for url in ["mysql://u@localhost/db", "mariadb://u:p@127.0.0.1:3307/db?ssl-mode=preferred"] {
+        for url in [
+            "mysql://u@localhost/db",
+            "mariadb://u:p@127.0.0.1:3307/db?ssl-mode=preferred",
+        ] {
             assert!(Settings::parse(url).is_ok(), "{url}");
         }
     }

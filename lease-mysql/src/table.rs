@@ -226,5 +226,15 @@ fn is_in_the_way(column: &Column) -> bool {
 }
 
 fn is_utc(zone: &str) -> bool {
-    ["UTC", "+00:00", "-00:00", "Etc/UTC", "GMT", "Etc/GMT", "Universal", "Zulu"].contains(&zone)
+    [
+        "UTC",
+        "+00:00",
+        "-00:00",
+        "Etc/UTC",
+        "GMT",
+        "Etc/GMT",
+        "Universal",
+        "Zulu",
+    ]
+    .contains(&zone)
 }
