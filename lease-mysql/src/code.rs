@@ -27,6 +27,7 @@ pub(crate) fn of_statement(code: i64) -> Meaning {
         }
         // A node of Galera that is not synced, and servers that are going away.
         1047 | 1053 | 1077 | 1079 | 3100 | 3169 | 3796 => Meaning::Kind(Unavailable),
+        1046 => Meaning::Kind(RepoErrorKind::Config),
         1290 | 1792 | 1836 => Meaning::Kind(ReadOnly),
         1044 | 1045 | 1142 | 1143 | 1227 | 1370 | 1820 => Meaning::Kind(Denied),
         1049 | 1146 => Meaning::Kind(SchemaMissing),

@@ -8,6 +8,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
+use diesel_async::SimpleAsyncConnection;
 use diesel_async::pooled_connection::PoolError as ManagerError;
 use diesel_async::pooled_connection::deadpool::PoolError;
 use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
@@ -109,14 +110,21 @@ pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error:
     }
 }
 
+/// The driver has no way to send text and read rows, and neither this nor `SHOW ERRORS` can be prepared on MySQL. So the number
+/// goes into a variable, from where it can be read.
+const NOTE_NUMBER: &str = "GET DIAGNOSTICS CONDITION 1 @lease_error = MYSQL_ERRNO";
+const FORGET_NUMBER: &str = "SET @lease_error = NULL";
+
 /// The server's number of an error that was just answered with, and the end of what it left open. An error if the session
 /// is gone.
 pub(crate) async fn number(session: &mut Session<'_>, error: &DieselError) -> QueryResult<Option<i64>> {
-    let by_hand = std::mem::replace(&mut session.commits_by_hand, false);
-    let rows: QueryResult<Vec<(String, i64, String)>> = session.rows(sql::Errors, &[]).await;
-    session.commits_by_hand = by_hand;
+    // Refused where the server keeps no conditions, `max_error_count = 0`.
+    let code = match session.connection.batch_execute(NOTE_NUMBER).await {
+        Ok(()) => sql::only(session.rows(sql::Number, &[]).await?).map(|(code,): (Option<i64>,)| code)?,
+        Err(_) => None,
+    };
     session.roll_back().await?;
-    let code = sql::first(rows?).map(|(_, code, _)| code);
+    session.connection.batch_execute(FORGET_NUMBER).await?;
     Ok(code.or(match error {
         DieselError::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _) => Some(1792),
         DieselError::DatabaseError(DatabaseErrorKind::NotNullViolation, _) => Some(1048),

@@ -287,9 +287,9 @@ statement! {
 }
 
 statement! {
-    /// What the statement before failed with on this connection: the driver drops the number.
-    Errors -> (diesel::sql_types::Text, BigInt, diesel::sql_types::Text):
-    "SHOW ERRORS LIMIT 1",
+    /// The number of the error that was just noted in the session.
+    Number -> (Nullable<BigInt>):
+    "SELECT CAST(@lease_error AS SIGNED)",
 }
 
 statement! {

@@ -6,9 +6,13 @@
 use std::future::Future;
 use std::time::Duration;
 
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
+use diesel_async::{AsyncConnection, AsyncMysqlConnection, SimpleAsyncConnection};
 use lease_core::{Claim, Label, LeaseName};
 use lease_mysql::MysqlRepo;
 use lease_testkit::servers::{Dialect, Mysql, MysqlDatabase, Settings};
+use mysql_async::{Conn, Opts, OptsBuilder};
 
 /// A database of a test's own on the shared server; dropped with it.
 pub(crate) struct Database {
@@ -69,6 +73,21 @@ impl Database {
         self.own.sql(statements).unwrap()
     }
 
+    /// A connection for plain SQL.
+    pub(crate) async fn sql(&self) -> Conn {
+        Conn::new(opts(&self.url)).await.unwrap()
+    }
+
+    /// The whole row as text, or nothing.
+    pub(crate) fn row(&self, name: &LeaseName) -> Option<String> {
+        let columns = "name, holder, token, acquired_at, expires_at, COALESCE(released_at, '-'), COALESCE(note, '-')";
+        let rows = self.run(&format!(
+            "SELECT CAST(CONCAT_WS('|', {columns}) AS CHAR) FROM {} WHERE name = '{name}'",
+            self.quoted
+        ));
+        rows.into_iter().next()
+    }
+
     /// The sessions that clients have in it.
     pub(crate) fn sessions(&self) -> Vec<u64> {
         self.own.connection_ids().unwrap()
@@ -94,6 +113,55 @@ impl Database {
 pub(crate) fn private_server(dialect: Dialect) -> Mysql {
     Mysql::private(dialect, &Settings::default()).unwrap()
 }
+
+/// The options of a connection for plain SQL.
+pub(crate) fn opts(url: &str) -> OptsBuilder {
+    OptsBuilder::from_opts(Opts::from_url(url).unwrap()).prefer_socket(false)
+}
+
+/// The application's pool, with whatever its sessions are set to.
+pub(crate) fn pool(url: &str, size: usize, setup: &'static str) -> Pool<AsyncMysqlConnection> {
+    let mut config = ManagerConfig::<AsyncMysqlConnection>::default();
+    config.recycling_method = RecyclingMethod::Fast;
+    config.custom_setup = Box::new(move |url| {
+        let url = url.to_owned();
+        Box::pin(async move {
+            let mut connection = AsyncMysqlConnection::establish(&url).await?;
+            let set = connection.batch_execute(setup).await;
+            set.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+            Ok(connection)
+        })
+    });
+    let manager = AsyncDieselConnectionManager::new_with_config(url, config);
+    Pool::builder(manager).max_size(size).build().unwrap()
+}
+
+/// Nothing to set.
+pub(crate) const AS_IT_IS: &str = "DO 0";
+
+/// Makes tests of functions that take a [`Dialect`], one for each engine.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod mysql {$(
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = "needs MySQL: cargo xtask test"]
+            async fn $name() {
+                super::$name(lease_testkit::servers::Dialect::Mysql).await;
+            }
+        )+}
+
+        mod mariadb {$(
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = "needs MariaDB: cargo xtask test"]
+            async fn $name() {
+                super::$name(lease_testkit::servers::Dialect::MariaDb).await;
+            }
+        )+}
+    };
+}
+
+#[allow(unused_imports, reason = "each test target uses its part")]
+pub(crate) use on_both;
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
