@@ -18,6 +18,7 @@ use crate::session::ConnectFailure;
 use crate::sql;
 use crate::table::Table;
 use crate::target::Session;
+use crate::value::lossy;
 
 /// What an error is about.
 #[derive(Debug, Clone)]
@@ -110,26 +111,51 @@ pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error:
     }
 }
 
-/// The driver has no way to send text and read rows, and neither this nor `SHOW ERRORS` can be prepared on MySQL. So the number
-/// goes into a variable, from where it can be read.
-const NOTE_NUMBER: &str = "GET DIAGNOSTICS CONDITION 1 @lease_error = MYSQL_ERRNO";
-const FORGET_NUMBER: &str = "SET @lease_error = NULL";
+/// The driver has no way to send text and read rows, and neither this nor `SHOW ERRORS` can be prepared on MySQL. So what the
+/// server says goes into variables, from where it can be read.
+///
+/// The error is one of several conditions. MySQL has warnings before it, and MariaDB notes after it.
+const NOTE_CONDITIONS: &str = "GET DIAGNOSTICS @lease_n = NUMBER; \
+     GET DIAGNOSTICS CONDITION 1 @lease_e1 = MYSQL_ERRNO, @lease_m1 = MESSAGE_TEXT; \
+     GET DIAGNOSTICS CONDITION @lease_n @lease_e2 = MYSQL_ERRNO, @lease_m2 = MESSAGE_TEXT";
+const FORGET_CONDITIONS: &str =
+    "SET @lease_n = NULL, @lease_e1 = NULL, @lease_m1 = NULL, @lease_e2 = NULL, @lease_m2 = NULL";
 
 /// The server's number of an error that was just answered with, and the end of what it left open. An error if the session
 /// is gone.
 pub(crate) async fn number(session: &mut Session<'_>, error: &DieselError) -> QueryResult<Option<i64>> {
     // Refused where the server keeps no conditions, `max_error_count = 0`.
-    let code = match session.connection.batch_execute(NOTE_NUMBER).await {
-        Ok(()) => sql::only(session.rows(sql::Number, &[]).await?).map(|(code,): (Option<i64>,)| code)?,
+    let code = match session.connection.batch_execute(NOTE_CONDITIONS).await {
+        Ok(()) => {
+            let [first, last] = conditions(session).await?;
+            let is_it = |condition: &Condition| matches!(error, DieselError::DatabaseError(_, said) if condition.text == said.message());
+            Some(if is_it(&last) { last.number } else { first.number })
+        }
         Err(_) => None,
     };
     session.roll_back().await?;
-    session.connection.batch_execute(FORGET_NUMBER).await?;
+    session.connection.batch_execute(FORGET_CONDITIONS).await?;
     Ok(code.or(match error {
         DieselError::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _) => Some(1792),
         DieselError::DatabaseError(DatabaseErrorKind::NotNullViolation, _) => Some(1048),
         _ => None,
     }))
+}
+
+struct Condition {
+    number: i64,
+    text: String,
+}
+
+/// The first and the last of the conditions that were noted.
+async fn conditions(session: &mut Session<'_>) -> QueryResult<[Condition; 2]> {
+    type Answer = (i64, Vec<u8>, i64, Vec<u8>);
+    let (first, first_text, last, last_text): Answer = sql::only(session.rows(sql::Conditions, &[]).await?)?;
+    let condition = |number, text: Vec<u8>| Condition {
+        number,
+        text: lossy(&text),
+    };
+    Ok([condition(first, first_text), condition(last, last_text)])
 }
 
 /// Whether a statement failed because its row was there already.

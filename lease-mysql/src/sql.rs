@@ -287,9 +287,9 @@ statement! {
 }
 
 statement! {
-    /// The number of the error that was just noted in the session.
-    Number -> (Nullable<BigInt>):
-    "SELECT CAST(@lease_error AS SIGNED)",
+    /// What was just noted in the session of a failure: number and text of the first condition and of the last.
+    Conditions -> (BigInt, Binary, BigInt, Binary):
+    "SELECT CAST(@lease_e1 AS SIGNED), CAST(@lease_m1 AS BINARY), CAST(@lease_e2 AS SIGNED), CAST(@lease_m2 AS BINARY)",
 }
 
 statement! {
