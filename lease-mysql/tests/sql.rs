@@ -10,8 +10,12 @@ mod bad_input;
 mod conflicts;
 #[path = "sql/faults.rs"]
 mod faults;
+#[path = "sql/fence.rs"]
+mod fence;
 #[path = "sql/foreign_pool.rs"]
 mod foreign_pool;
+#[path = "sql/go.rs"]
+mod go;
 #[path = "sql/laws.rs"]
 mod laws;
 #[path = "sql/schema.rs"]
