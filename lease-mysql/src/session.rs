@@ -229,7 +229,7 @@ mod tests {
                 "`ssl-cert` /no/such",
             ),
             ("mysql://u:hunter2@h/db?require_ssl=true", "`ssl-mode`"),
-            ("mysql://u:hunter2@h/db?tcp_keepalive=hunter2", "`tcp_keepalive`"),
+            ("mysql://u:hunter2@h/db?tcp_keepalive=hunter2", "`tcp_keepalive_ms`"),
             ("https://u:hunter2@h/db", "mariadb://"),
             ("", "can't be read"),
         ] {

@@ -297,3 +297,81 @@ statement! {
     Autocommit -> (BigInt):
     "SELECT @@autocommit",
 }
+
+#[cfg(test)]
+mod tests {
+    use diesel::debug_query;
+
+    use super::*;
+
+    /// One text per statement, so that a change of any shows in a review as what it is.
+    #[test]
+    fn the_texts_are_as_reviewed() {
+        let mut texts = String::new();
+        macro_rules! add {
+            ($($name:ident)*) => {$(
+                texts += concat!("-- ", stringify!($name), "\n");
+                texts += &$name::TEXT.replace(now!(), "NOW");
+                texts += ";\n";
+            )*};
+        }
+        add!(Peek Make Take Renew Release Delete List Get Evict EvictNow Pause Resume Purgeable Purge Conditions Autocommit);
+        use crate::fence::Check;
+        add!(Check);
+        texts += concat!("-- NOW stands for\n", now!(), ";\n");
+        assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");
+    }
+
+    #[test]
+    fn a_value_used_twice_is_bound_twice() {
+        let values = [
+            Value::Text("job"),
+            Value::Text("pod/1"),
+            Value::Int(7),
+            Value::Text("why"),
+        ];
+        let text = debug_query::<Mysql, _>(&Bound::new(Pause, &values)).to_string();
+        assert!(text.contains("holder = ?, released_at = NULL, note = ?"), "{text}");
+        assert_eq!(text.matches('?').count(), 7, "{text}");
+        assert!(Bound::new(Pause, &values).is_safe_to_cache_prepared(&Mysql).unwrap());
+    }
+
+    #[test]
+    fn a_missing_value_is_an_error() {
+        let mut builder = diesel::mysql::MysqlQueryBuilder::default();
+        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Mysql).is_err());
+    }
+
+    /// MySQL evaluates assignments from left to right, MariaDB may evaluate them at once.
+    #[test]
+    fn no_assignment_of_an_update_reads_what_another_sets() {
+        for text in [
+            Take::TEXT,
+            Renew::TEXT,
+            Release::TEXT,
+            Evict::TEXT,
+            EvictNow::TEXT,
+            Resume::TEXT,
+        ] {
+            let text = text.replace(now!(), "NOW");
+            let (set, _) = text.split_once(" SET ").unwrap().1.split_once(" WHERE ").unwrap();
+            let columns = ["token", "holder", "acquired_at", "expires_at", "released_at", "note"];
+            let is_set =
+                |column: &&str| set.starts_with(&format!("{column} = ")) || set.contains(&format!(", {column} = "));
+            for column in columns.into_iter().filter(is_set) {
+                // Once where it is set; once more at the most, where it becomes something of its own old value.
+                let own = format!("{column} = ");
+                let assignment = &set[set.find(&own).unwrap() + own.len()..];
+                let end = columns
+                    .iter()
+                    .filter_map(|next| assignment.find(&format!(", {next} = ")))
+                    .min();
+                let assignment = &assignment[..end.unwrap_or(assignment.len())];
+                let others = columns.into_iter().filter(|other| *other != column).filter(is_set);
+                for other in others {
+                    assert!(!assignment.contains(other), "{column} = {assignment} reads {other}");
+                }
+            }
+        }
+    }
+}

@@ -22,3 +22,5 @@ mod laws;
 mod schema;
 #[path = "sql/settings.rs"]
 mod settings;
+#[path = "sql/tls.rs"]
+mod tls;

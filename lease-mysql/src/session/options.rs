@@ -60,11 +60,15 @@ fn mode(value: &str) -> Result<Mode, String> {
         "DISABLED" => Mode::Disabled,
         "PREFERRED" => Mode::Preferred,
         "REQUIRED" => Mode::Required,
-        "VERIFY_CA" => Mode::VerifyCa,
         "VERIFY_IDENTITY" => Mode::VerifyIdentity,
+        "VERIFY_CA" => {
+            return Err(
+                "`ssl-mode=VERIFY_CA` is not supported: VERIFY_IDENTITY looks at the host's name too".to_owned(),
+            );
+        }
         _ => {
             return Err("the connection URL has an invalid value for `ssl-mode`: \
-                        it is DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY"
+                        it is DISABLED, PREFERRED, REQUIRED or VERIFY_IDENTITY"
                 .to_owned());
         }
     })

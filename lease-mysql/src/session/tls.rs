@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use mysql_async::{ClientIdentity, SslOpts};
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// How a connection is encrypted: the values of `ssl-mode`, `ssl-ca`, `ssl-cert` and `ssl-key`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,10 +24,8 @@ pub(super) enum Mode {
     Disabled,
     /// Encrypted if the server can. Nothing is verified.
     Preferred,
-    /// Encrypted. The certificate is verified only if `ssl-ca` is given.
+    /// Encrypted. Nothing is verified.
     Required,
-    /// Encrypted, and the certificate leads to a root.
-    VerifyCa,
     /// Encrypted, and the certificate leads to a root and is for this host.
     VerifyIdentity,
 }
@@ -61,19 +59,18 @@ impl Tls {
             // Another thread may have been faster: then there is one.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
-        let verifies = !matches!((mode, &self.ca), (Mode::Preferred, _) | (Mode::Required, None));
-        let ssl = if verifies {
-            // Who may have signed the server's certificate: those in the file, or whom the machine trusts.
-            let roots = match &self.ca {
-                Some(path) => certificates("ssl-ca", path)?,
-                None => system_roots()?,
-            };
-            SslOpts::default()
-                .with_disable_built_in_roots(true)
-                .with_root_certs(roots.into_iter().map(|der| der.to_vec().into()).collect())
-                .with_danger_skip_domain_validation(mode != Mode::VerifyIdentity)
-        } else {
-            SslOpts::default().with_danger_accept_invalid_certs(true)
+        let ssl = match (mode, &self.ca) {
+            (Mode::VerifyIdentity, ca) => {
+                let roots = match ca {
+                    Some(path) => certificates("ssl-ca", path)?,
+                    None => system_roots()?,
+                };
+                SslOpts::default()
+                    .with_disable_built_in_roots(true)
+                    .with_root_certs(roots.into_iter().map(|der| der.to_vec().into()).collect())
+            }
+            (_, Some(_)) => return Err("`ssl-ca` is looked at by `ssl-mode=VERIFY_IDENTITY` alone".to_owned()),
+            (_, None) => SslOpts::default().with_danger_accept_invalid_certs(true),
         };
         let ssl = ssl.with_client_identity(self.identity()?);
         Ok(match mode {
@@ -88,10 +85,8 @@ impl Tls {
             (Some(certificate), Some(key)) => {
                 certificates("ssl-cert", certificate)?;
                 let chain = read("ssl-cert", certificate)?;
-                let key_bytes = read("ssl-key", key)?;
-                rustls::pki_types::PrivateKeyDer::from_pem_slice(&key_bytes)
-                    .map_err(|error| format!("`ssl-key` {}: {error}", key.display()))?;
-                Ok(Some(ClientIdentity::new(chain.into(), key_bytes.into())))
+                let key = rsa_key(key)?;
+                Ok(Some(ClientIdentity::new(chain.into(), key.into())))
             }
             _ => Err("`ssl-cert` and `ssl-key` need each other".to_owned()),
         }
@@ -100,6 +95,26 @@ impl Tls {
 
 fn read(option: &str, path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("`{option}` {}: {error}", path.display()))
+}
+
+/// A private key in the one form that the driver takes: RSA, in the encoding of PKCS #1.
+fn rsa_key(path: &Path) -> Result<Vec<u8>, String> {
+    /// In PKCS #8 the algorithm, `rsaEncryption`, and then a string of bytes of a length in two bytes: that is the key.
+    const RSA: [u8; 17] = [
+        0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00, 0x04, 0x82,
+    ];
+    let refused = |why: &dyn std::fmt::Display| format!("`ssl-key` {}: {why}", path.display());
+    match PrivateKeyDer::from_pem_slice(&read("ssl-key", path)?) {
+        Ok(PrivateKeyDer::Pkcs1(key)) => Ok(key.secret_pkcs1_der().to_vec()),
+        Ok(PrivateKeyDer::Pkcs8(key)) => {
+            let der = key.secret_pkcs8_der();
+            let at = der.windows(RSA.len()).take(16).position(|window| window == RSA);
+            let key = at.and_then(|at| der.get(at + RSA.len() + 2..));
+            key.map(<[u8]>::to_vec).ok_or_else(|| refused(&"it is no RSA key"))
+        }
+        Ok(_) => Err(refused(&"it is no RSA key")),
+        Err(error) => Err(refused(&error)),
+    }
 }
 
 fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use lease_core::{Acquire, Inspect, Renew, Repo, RepoErrorKind};
-use lease_testkit::servers::Dialect;
+use lease_testkit::servers::{Dialect, Mysql, Settings};
 use mysql_async::prelude::Queryable;
 
 use crate::support::{Database, chain, claim, name, on_both, pool};
@@ -18,6 +18,7 @@ on_both!(
     ten_pods_migrate_an_empty_database_at_once,
     ten_pods_migrate_while_leases_are_renewed_and_a_transaction_holds_the_table,
     a_sessions_patience_is_left_as_it_was,
+    a_binary_log_takes_it_all,
 );
 
 /// As the Go package makes it.
@@ -272,4 +273,27 @@ async fn a_sessions_patience_is_left_as_it_was(dialect: Dialect) {
         .unwrap();
     assert_eq!(rows[0].patience, 77);
     assert_eq!(pool.status().size, 1);
+}
+
+/// Statements that a replica might carry out otherwise are refused in some of its formats. Durable servers have a log.
+async fn a_binary_log_takes_it_all(dialect: Dialect) {
+    let server = Mysql::private(dialect, &Settings::durable()).unwrap();
+    let database = Database::on(&server);
+    let shown = database.run("SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format')");
+    let on = database.run("SELECT @@log_bin")[0] == "1";
+    if !on {
+        assert_eq!(dialect, Dialect::MariaDb, "{shown:?}");
+        return;
+    }
+    database.run(GO_TABLE);
+    database.run("INSERT INTO task_leases VALUES ('job', 'go', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+    let repo = database.repo().await;
+    repo.migrate().await.unwrap();
+    let held = claim("job");
+    assert!(matches!(repo.acquire(&held).await.unwrap(), Acquire::Granted(_)));
+    assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+    assert!(matches!(
+        repo.acquire(&claim("other")).await.unwrap(),
+        Acquire::Granted(_)
+    ));
 }

@@ -142,6 +142,7 @@ pub(crate) fn pool(url: &str, size: usize, setup: &'static str) -> Pool<AsyncMys
 pub(crate) const AS_IT_IS: &str = "DO 0";
 
 /// Makes tests of functions that take a [`Dialect`], one for each engine.
+#[allow(unused_macros, reason = "each test target uses its part")]
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
         mod mysql {$(
