@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
-use lease_testkit::servers::POSTGRES_VERSION;
+use lease_testkit::servers::{Dialect, MARIADB_VERSION, MYSQL_VERSION, POSTGRES_VERSION};
 use serde_json::{Value, json};
 
 use crate::report::Report;
@@ -26,7 +26,8 @@ pub(crate) struct Wanted {
     folder: &'static str,
     /// The Debian release that has its packages.
     suite: &'static str,
-    version: String,
+    /// What its Dockerfile wants to be told.
+    argument: Option<(&'static str, String)>,
 }
 
 /// PostgreSQL of the version that the environment asks for.
@@ -45,7 +46,7 @@ pub(crate) fn postgres() -> anyhow::Result<Wanted> {
         name: format!("lease-test-postgres:{version}"),
         folder: "postgres",
         suite,
-        version,
+        argument: Some(("VERSION", version)),
     })
 }
 
@@ -55,7 +56,43 @@ pub(crate) fn pgbouncer() -> Wanted {
         name: "lease-test-pgbouncer:1".to_owned(),
         folder: "pgbouncer",
         suite: "trixie",
-        version: "1".to_owned(),
+        argument: None,
+    }
+}
+
+/// MySQL or MariaDB of the version that the environment asks for.
+///
+/// # Errors
+/// No Debian release that can be had has that version.
+pub(crate) fn mysql(dialect: Dialect) -> anyhow::Result<Wanted> {
+    match dialect {
+        Dialect::MariaDb => {
+            let version = env::var(MARIADB_VERSION).unwrap_or_else(|_| "11.8".to_owned());
+            let suite = match version.as_str() {
+                "10.11" => "bookworm",
+                "11.8" => "trixie",
+                _ => bail!("Debian has no MariaDB {version}: {MARIADB_VERSION} can be 10.11 or 11.8"),
+            };
+            // The whole of it, and not its core, for what makes a node of a cluster.
+            Ok(with_package("mariadb", &version, suite, "mariadb-server"))
+        }
+        _ => {
+            let version = env::var(MYSQL_VERSION).unwrap_or_else(|_| "9".to_owned());
+            if version != "9" {
+                bail!("Debian has no MySQL {version}: {MYSQL_VERSION} can be 9");
+            }
+            // No release has it, as yet; what will be one has it.
+            Ok(with_package("mysql", &version, "sid", "mysql-server-core"))
+        }
+    }
+}
+
+fn with_package(name: &str, version: &str, suite: &'static str, package: &str) -> Wanted {
+    Wanted {
+        name: format!("lease-test-{name}:{version}"),
+        folder: "mysql",
+        suite,
+        argument: Some(("PACKAGE", package.to_owned())),
     }
 }
 
@@ -75,7 +112,13 @@ pub(crate) struct Image {
 /// If no Docker engine can be reached, `debootstrap` is missing, or a step fails; the error names it and its output.
 pub(crate) fn run() -> anyhow::Result<Report> {
     let mut report = Report::new(&["image", "megabytes", "built", "seconds"]);
-    for image in ensure(&[postgres()?, pgbouncer()])? {
+    let wanted = [
+        postgres()?,
+        pgbouncer(),
+        mysql(Dialect::MariaDb)?,
+        mysql(Dialect::Mysql)?,
+    ];
+    for image in ensure(&wanted)? {
         report.row([
             json!(image.image),
             json!(image.megabytes),
@@ -177,11 +220,12 @@ fn build(wanted: &Wanted, base: &str) -> anyhow::Result<()> {
         "host",
         "--build-arg",
         &format!("BASE={base}"),
-        "--build-arg",
-        &format!("VERSION={}", wanted.version),
         "--tag",
         &wanted.name,
     ]);
+    if let Some((name, value)) = &wanted.argument {
+        command.args(["--build-arg", &format!("{name}={value}")]);
+    }
     for proxy in ["http_proxy", "https_proxy"]
         .into_iter()
         .filter(|proxy| std::env::var_os(proxy).is_some())

@@ -27,6 +27,8 @@ pub(crate) struct Machine {
     pub(crate) debootstrap: Option<PathBuf>,
     /// The folder with the server programs of the newest PostgreSQL.
     pub(crate) postgres: Option<PathBuf>,
+    /// The server program of MariaDB, with what makes its data folder.
+    pub(crate) mariadb: Option<PathBuf>,
     /// `ip`, which makes network namespaces.
     pub(crate) ip: Option<PathBuf>,
     /// Whether we are root.
@@ -40,6 +42,7 @@ impl Machine {
             docker: run::which("docker").is_some() && docker_answers(),
             debootstrap: run::which("debootstrap"),
             postgres: postgres_programs(Path::new(POSTGRES)),
+            mariadb: mariadb_programs(),
             ip: run::which("ip"),
             root: nix::unistd::geteuid().is_root(),
         }
@@ -56,6 +59,10 @@ impl Machine {
         if self.postgres.is_none() {
             packages.push("postgresql");
         }
+        if self.mariadb.is_none() {
+            // Without what would start a server.
+            packages.extend(["mariadb-server-core", "mariadb-client-core"]);
+        }
         if self.ip.is_none() {
             packages.push("iproute2");
         }
@@ -69,10 +76,11 @@ impl fmt::Display for Machine {
             path.as_ref()
                 .map_or("none".to_owned(), |path| path.display().to_string())
         };
-        let (debootstrap, postgres, ip) = (shown(&self.debootstrap), shown(&self.postgres), shown(&self.ip));
+        let (debootstrap, ip) = (shown(&self.debootstrap), shown(&self.ip));
+        let (postgres, mariadb) = (shown(&self.postgres), shown(&self.mariadb));
         write!(
             f,
-            "Docker: {}; debootstrap: {debootstrap}; PostgreSQL programs: {postgres}; ip: {ip}; root: {}",
+            "Docker: {}; debootstrap: {debootstrap}; PostgreSQL programs: {postgres}; MariaDB: {mariadb}; ip: {ip}; root: {}",
             word(self.docker),
             word(self.root)
         )
@@ -116,6 +124,13 @@ fn apt_get(args: &[&str]) -> anyhow::Result<()> {
     command.args(["-q", "-o", "DPkg::Lock::Timeout=120"]).args(args);
     command.env("DEBIAN_FRONTEND", "noninteractive");
     run::must(&mut command)
+}
+
+/// `mariadb-install-db` is a script that asks the third for its settings.
+fn mariadb_programs() -> Option<PathBuf> {
+    run::which("mariadb-install-db")?;
+    run::which("my_print_defaults")?;
+    run::which("mariadbd")
 }
 
 /// The newest version's programs that are complete enough to run a server.
@@ -165,6 +180,7 @@ mod tests {
             docker: false,
             debootstrap: None,
             postgres: None,
+            mariadb: None,
             ip: None,
             root: true,
         }
@@ -173,11 +189,13 @@ mod tests {
     #[test]
     fn what_is_missing_depends_on_the_engine() {
         let mut machine = bare();
-        assert_eq!(machine.missing(), ["postgresql", "iproute2"]);
+        let servers = ["postgresql", "mariadb-server-core", "mariadb-client-core", "iproute2"];
+        assert_eq!(machine.missing(), servers);
         machine.docker = true;
-        assert_eq!(machine.missing(), ["debootstrap", "postgresql", "iproute2"]);
+        assert_eq!(machine.missing(), [&["debootstrap"], &servers[..]].concat());
         machine.debootstrap = Some("/bin/debootstrap".into());
         machine.postgres = Some("/bin".into());
+        machine.mariadb = Some("/sbin/mariadbd".into());
         machine.ip = Some("/bin/ip".into());
         assert_eq!(machine.missing(), [""; 0]);
     }

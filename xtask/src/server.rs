@@ -3,13 +3,40 @@
 use std::env;
 
 use anyhow::Context;
-use lease_testkit::servers::{POSTGRES_URL, Postgres, ServerError, Settings, Source};
+use lease_testkit::servers::{
+    Dialect, MARIADB_URL, MYSQL_URL, Mysql, POSTGRES_URL, Postgres, ServerError, Settings, Source,
+};
 
-use crate::images;
+use crate::images::{self, Wanted};
 use crate::machine::Machine;
 use crate::report::note;
 
-/// The server for the tests of PostgreSQL, which ends when it is dropped, and if we are killed.
+/// A server of a run, which ends when it is dropped, and if we are killed.
+#[derive(Debug)]
+pub(crate) enum Server {
+    Postgres(Postgres),
+    Mysql(Mysql),
+}
+
+impl Server {
+    /// The URL of its superuser.
+    pub(crate) fn url(&self) -> &str {
+        match self {
+            Self::Postgres(server) => server.url(),
+            Self::Mysql(server) => server.url(),
+        }
+    }
+
+    /// The variable that tells the tests its URL.
+    pub(crate) fn variable(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => POSTGRES_URL,
+            Self::Mysql(server) => variable(server.dialect()),
+        }
+    }
+}
+
+/// The server for the tests of PostgreSQL.
 ///
 /// In this order: the one that the environment names; one in a container, its image built here if it is neither there
 /// nor to be pulled; one from programs installed here.
@@ -17,35 +44,36 @@ use crate::report::note;
 /// # Errors
 ///
 /// The named server does not answer, or there is nothing to run one with.
-pub(crate) fn postgres(machine: &Machine) -> anyhow::Result<Postgres> {
-    // Wanted in any case, for the tests of containers need its image.
-    let contained = if machine.docker { contained(machine) } else { None };
-    if let Ok(url) = env::var(POSTGRES_URL) {
-        return Postgres::at(&url).with_context(|| format!("the server that {POSTGRES_URL} names"));
-    }
-    if let Some(server) = contained {
-        note("PostgreSQL runs in a container");
-        return Ok(server);
-    }
-    let server = start(Source::Local)
-        .with_context(|| format!("name a server by {POSTGRES_URL}, start a Docker engine, or use --install as root"))?;
-    note("PostgreSQL runs from the programs installed here");
-    Ok(server)
+pub(crate) fn postgres(machine: &Machine) -> anyhow::Result<Server> {
+    let engine = Engine {
+        name: "PostgreSQL",
+        variable: POSTGRES_URL,
+        at: &Postgres::at,
+        start: &|source| Postgres::private(&Settings::default().source(source)),
+        image: &images::postgres,
+    };
+    engine.server(machine).map(Server::Postgres)
 }
 
-fn contained(machine: &Machine) -> Option<Postgres> {
-    let first = start(Source::Container);
-    let result = match first {
-        Err(ServerError::Missing { .. }) if machine.debootstrap.is_some() => {
-            note("no image of PostgreSQL is there or can be pulled: building one from Debian's packages");
-            let built = images::postgres().and_then(|image| images::ensure(&[image]));
-            built.and_then(|_| Ok(start(Source::Container)?))
-        }
-        first => first.map_err(anyhow::Error::from),
+/// The server for the tests of MySQL or MariaDB, found as one of [`postgres`] is.
+///
+/// # Errors
+///
+/// As [`postgres`].
+pub(crate) fn mysql(dialect: Dialect, machine: &Machine) -> anyhow::Result<Server> {
+    let engine = Engine {
+        name: dialect.name(),
+        variable: variable(dialect),
+        at: &|url| Mysql::at(dialect, url),
+        start: &|source| Mysql::private(dialect, &Settings::default().source(source)),
+        image: &|| images::mysql(dialect),
     };
-    result
-        .inspect_err(|error| note(format_args!("no server in a container: {error:#}")))
-        .ok()
+    engine.server(machine).map(Server::Mysql)
+}
+
+/// Whether tests can have MySQL, which no programs of a machine are used for: a container, or a server by URL.
+pub(crate) fn has_mysql(machine: &Machine) -> bool {
+    machine.docker || env::var_os(MYSQL_URL).is_some()
 }
 
 /// Whether tests can have PgBouncer, whose image is built here if it is not there.
@@ -56,6 +84,55 @@ pub(crate) fn pgbouncer(machine: &Machine) -> bool {
             .is_ok()
 }
 
-fn start(source: Source) -> Result<Postgres, ServerError> {
-    Postgres::private(&Settings::default().source(source))
+fn variable(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::MariaDb => MARIADB_URL,
+        _ => MYSQL_URL,
+    }
+}
+
+/// How servers of one engine are had.
+struct Engine<'a, S> {
+    name: &'static str,
+    variable: &'static str,
+    at: &'a dyn Fn(&str) -> Result<S, ServerError>,
+    start: &'a dyn Fn(Source) -> Result<S, ServerError>,
+    image: &'a dyn Fn() -> anyhow::Result<Wanted>,
+}
+
+impl<S> Engine<'_, S> {
+    fn server(&self, machine: &Machine) -> anyhow::Result<S> {
+        let Self { name, variable, .. } = self;
+        // Wanted in any case, for the tests of containers need its image.
+        let contained = if machine.docker { self.contained(machine) } else { None };
+        if let Ok(url) = env::var(variable) {
+            return (self.at)(&url).with_context(|| format!("the server that {variable} names"));
+        }
+        if let Some(server) = contained {
+            note(format_args!("{name} runs in a container"));
+            return Ok(server);
+        }
+        let server = (self.start)(Source::Local)
+            .with_context(|| format!("name a server by {variable}, start a Docker engine, or use --install as root"))?;
+        note(format_args!("{name} runs from the programs installed here"));
+        Ok(server)
+    }
+
+    fn contained(&self, machine: &Machine) -> Option<S> {
+        let start = || (self.start)(Source::Container);
+        let result = match start() {
+            Err(ServerError::Missing { .. }) if machine.debootstrap.is_some() => {
+                note(format_args!(
+                    "no image of {} is there or can be pulled: building one from Debian's packages",
+                    self.name
+                ));
+                let built = (self.image)().and_then(|image| images::ensure(&[image]));
+                built.and_then(|_| Ok(start()?))
+            }
+            first => first.map_err(anyhow::Error::from),
+        };
+        result
+            .inspect_err(|error| note(format_args!("no server in a container: {error:#}")))
+            .ok()
+    }
 }

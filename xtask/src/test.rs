@@ -8,14 +8,14 @@ use std::process::Command;
 
 use anyhow::bail;
 use lease_testkit::CASES;
-use lease_testkit::servers::{POSTGRES_URL, Postgres};
+use lease_testkit::servers::Dialect;
 use serde_json::json;
 
 use crate::group::Group;
 use crate::machine::{self, Machine};
 use crate::report::{Report, note};
 use crate::run::{Stopwatch, cargo, shown};
-use crate::server;
+use crate::server::{self, Server};
 use programs::Programs;
 use tally::Tally;
 
@@ -34,6 +34,9 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
     Postgres,
+    Mysql,
+    #[value(name = "mariadb")]
+    MariaDb,
     Sqlite,
 }
 
@@ -42,14 +45,26 @@ impl Engine {
     fn package(self) -> &'static str {
         match self {
             Self::Postgres => "lease-postgres",
+            Self::Mysql | Self::MariaDb => "lease-mysql",
             Self::Sqlite => "lease-sqlite",
         }
     }
 
-    /// Its server, and how the tests are told where that is. An embedded engine has none.
-    fn server(self, machine: &Machine) -> anyhow::Result<Option<(&'static str, Postgres)>> {
+    /// The module of its conformance tests, where one crate is for two engines.
+    fn module(self) -> &'static str {
+        match self {
+            Self::Postgres | Self::Sqlite => "",
+            Self::Mysql => MYSQL,
+            Self::MariaDb => "mariadb::",
+        }
+    }
+
+    /// Its server. An embedded engine has none.
+    fn server(self, machine: &Machine) -> anyhow::Result<Option<Server>> {
         Ok(match self {
-            Self::Postgres => Some((POSTGRES_URL, server::postgres(machine)?)),
+            Self::Postgres => Some(server::postgres(machine)?),
+            Self::Mysql => Some(server::mysql(Dialect::Mysql, machine)?),
+            Self::MariaDb => Some(server::mysql(Dialect::MariaDb, machine)?),
             Self::Sqlite => None,
         })
     }
@@ -71,6 +86,9 @@ const TESTS: [&str; 9] = [
 /// How the names of tests begin that are about servers in containers.
 const CONTAINERS: &str = "a_container_";
 
+/// What the paths of tests have that need MySQL.
+const MYSQL: &str = "mysql::";
+
 /// What the names of tests have that need PgBouncer.
 const PGBOUNCER: &str = "pgbouncer";
 
@@ -82,29 +100,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let total = Stopwatch::start();
     let mut report = Report::new(&["tests", "run", "failed", "ignored", "seconds"]);
     let machine = prepared(args.install)?;
-    let engines = if args.engine.is_empty() {
-        vec![Engine::Postgres, Engine::Sqlite]
-    } else {
-        args.engine.clone()
-    };
+    let engines = engines(args, &machine);
     let mut tests = cargo(TESTS);
     // They end with this function, and by themselves if we are killed.
     let mut servers = Vec::new();
     for engine in &engines {
-        if let Some((variable, server)) = engine.server(&machine)? {
-            tests.env(variable, server.url());
+        if let Some(server) = engine.server(&machine)? {
+            tests.env(server.variable(), server.url());
             servers.push(server);
         }
     }
     tests.arg("--include-ignored");
+    let mut left_out = Vec::new();
     if !machine.docker {
         tests.args(["--skip", CONTAINERS]);
-        report.fact("left_out", "tests of containers, since there is no Docker engine");
+        left_out.push("tests of containers, since there is no Docker engine");
     }
-
+    if !server::has_mysql(&machine) {
+        tests.args(["--skip", MYSQL]);
+        left_out.push("tests of MySQL, since there is no Docker engine");
+    }
     if !server::pgbouncer(&machine) {
         tests.args(["--skip", PGBOUNCER]);
-        report.fact("left_out", "tests of PgBouncer, which has no image here");
+        left_out.push("tests of PgBouncer, which has no image here");
+    }
+    if !left_out.is_empty() {
+        report.fact("left_out", left_out.join("; "));
     }
 
     let watch = Stopwatch::start();
@@ -114,25 +135,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     streamed(&mut report, "doctests", &mut cargo(DOCTESTS), &programs)?;
 
     for engine in engines {
-        let executed = tally.executed(&format!("{}/conformance", engine.package()), CASES);
-        report.row([
-            json!(format!("{}: conformance", engine.package())),
-            json!(executed),
-            json!(null),
-            json!(null),
-            json!(null),
-        ]);
+        let (package, module) = (engine.package(), engine.module());
+        let executed = tally.executed(&format!("{package}/conformance"), module, CASES);
+        let what = format!("{package}: {module}conformance");
         if executed != CASES.len() {
-            let package = engine.package();
-            report.miss(format!(
-                "{executed} of {} cases of {package}'s conformance were executed",
-                CASES.len()
-            ));
+            report.miss(format!("{what}: {executed} of {} cases were executed", CASES.len()));
         }
+        report.row([json!(what), json!(executed), json!(null), json!(null), json!(null)]);
     }
     report.fact("cases", CASES.len());
     report.fact("seconds", total.seconds());
     Ok(report)
+}
+
+/// Those that were asked for; else all that this machine can have.
+fn engines(args: &Args, machine: &Machine) -> Vec<Engine> {
+    if !args.engine.is_empty() {
+        return args.engine.clone();
+    }
+    let all = [Engine::Postgres, Engine::Mysql, Engine::MariaDb, Engine::Sqlite];
+    let can_be_had = |engine: &Engine| *engine != Engine::Mysql || server::has_mysql(machine);
+    all.into_iter().filter(can_be_had).collect()
 }
 
 /// The machine, with what the tests need.

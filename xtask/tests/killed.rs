@@ -1,4 +1,4 @@
-//! `cargo xtask test` that is killed leaves neither a server nor a test program behind.
+//! `cargo xtask test` that is killed leaves neither servers nor a test program behind.
 
 use std::fs;
 use std::net::TcpStream;
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Stands in for cargo: it says who it is and where the server is, starts a program, and never ends.
+/// Stands in for cargo: it says who it is and where the servers are, starts a program, and never ends.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in *--no-run*) exit 0 ;; esac
 sleep 1000 &
-echo "$$ $! $LEASE_TEST_POSTGRES_URL" > "$TOLD.new"
+echo "$$ $! $LEASE_TEST_POSTGRES_URL $LEASE_TEST_MYSQL_URL $LEASE_TEST_MARIADB_URL" > "$TOLD.new"
 mv "$TOLD.new" "$TOLD"
 wait
 "#;
@@ -28,24 +28,28 @@ fn a_killed_test_run_leaves_nothing_behind() {
         .arg("test")
         .env("CARGO", &cargo)
         .env("TOLD", &told)
-        // This very test may run under one whose server it would be given.
+        // This very test may run under one whose servers it would be given.
         .env_remove("LEASE_TEST_POSTGRES_URL")
+        .env_remove("LEASE_TEST_MYSQL_URL")
+        .env_remove("LEASE_TEST_MARIADB_URL")
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    // A server may be made from an image that has to be built first.
+    // Servers may be made from images that have to be built first.
     wait_until("the tests run", Duration::from_secs(600), || told.exists());
     let text = fs::read_to_string(&told).unwrap();
-    let [leader, program, url] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+    // MySQL is there only where there is a Docker engine.
+    let [leader, program, urls @ ..] = &text.split_whitespace().collect::<Vec<_>>()[..] else {
         panic!("{text}")
     };
-    assert!(answers(url) && runs(leader) && runs(program));
+    assert!(urls.len() >= 2 && urls.iter().all(|url| answers(url)), "{text}");
+    assert!(runs(leader) && runs(program));
 
     run.kill().unwrap();
     run.wait().unwrap();
     // A busy machine takes a while; an idle one, a fraction of a second.
     wait_until("all is gone", Duration::from_secs(60), || {
-        !answers(url) && !runs(leader) && !runs(program)
+        !urls.iter().any(|url| answers(url)) && !runs(leader) && !runs(program)
     });
 }
 

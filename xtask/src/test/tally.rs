@@ -41,12 +41,14 @@ impl Tally {
         self.passed + self.failed
     }
 
-    /// How many of these cases a program has executed and passed.
-    pub(crate) fn executed(&self, program: &str, cases: &[Case]) -> usize {
+    /// How many of these cases a program has executed and passed, in the module whose path `prefix` is.
+    pub(crate) fn executed(&self, program: &str, prefix: &str, cases: &[Case]) -> usize {
         let Some(tests) = self.by_program.get(program) else {
             return 0;
         };
-        let names = cases.iter().map(|case| format!("{}::{}", case.group, case.name));
+        let names = cases
+            .iter()
+            .map(|case| format!("{prefix}{}::{}", case.group, case.name));
         names.filter(|name| tests.contains(name)).count()
     }
 
@@ -105,7 +107,9 @@ mod tests {
             "     Running tests/sql.rs (target/debug/deps/sql-0f)",
             &format!("test {second} ... ok"),
         ]);
-        assert_eq!(tally.executed("lease-postgres/conformance", CASES), 1);
-        assert_eq!(tally.executed("lease-mysql/conformance", CASES), 0);
+        assert_eq!(tally.executed("lease-postgres/conformance", "", CASES), 1);
+        assert_eq!(tally.executed("lease-postgres/conformance", "deleting::", CASES), 1);
+        assert_eq!(tally.executed("lease-postgres/conformance", "mysql::", CASES), 0);
+        assert_eq!(tally.executed("lease-mysql/conformance", "", CASES), 0);
     }
 }

@@ -88,6 +88,8 @@ async fn first_columns(session: &mut Conn, text: &str) -> Result<Vec<String>, my
         let rows: Vec<Row> = result.collect().await?;
         values.extend(rows.iter().filter_map(|row| row.as_ref(0)).map(text_of));
     }
+    // A statement that is not the first has its error kept until now.
+    result.drop_result().await?;
     Ok(values)
 }
 
