@@ -67,6 +67,7 @@ impl Recipe for MariaDbRecipe {
         install.args(["--skip-test-db", "--skip-name-resolve"]);
         install.arg(format!("--datadir={}", place.data().display()));
         install.arg(format!("--extra-file={}", more.display()));
+        install.arg(temporary(place));
         install.arg(argument((option.into(), size)));
         output(place.inside(install), "create a data folder")?;
         fs::remove_file(more).map_err(ServerError::io("remove the password of a server"))
@@ -85,6 +86,7 @@ impl Recipe for MariaDbRecipe {
             .arg(format!("--pid-file={}", place.folder.join("pid").display()))
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--port={}", place.port))
+            .arg(temporary(place))
             .arg("--bind-address=127.0.0.1");
         let files = self.settings.files.iter().map(|(setting, _)| {
             let path = place.folder.join(setting);
@@ -94,6 +96,11 @@ impl Recipe for MariaDbRecipe {
         command.args(options.into_iter().chain(files).map(argument));
         command
     }
+}
+
+/// A server begins by clearing away what lies in its folder for temporary files, so it must not be another's, too.
+fn temporary(place: &Place) -> String {
+    format!("--tmpdir={}", place.folder.display())
 }
 
 fn find(program: &str) -> Option<PathBuf> {
