@@ -177,7 +177,6 @@ async fn all_are_there(pool: &Pool<AsyncMysqlConnection>) -> Result<(), String> 
 
 fn enough<E: Display>(report: Result<Report, E>, least: usize) {
     let report = report.unwrap_or_else(|what| panic!("{what}"));
-    println!("{report}");
     assert!(report.combinations() >= least, "{report}");
     // A busy machine may answer within a poll; yet most futures are dropped under way.
     assert!(report.dropped() >= least / 2, "{report}");

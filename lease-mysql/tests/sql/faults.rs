@@ -8,7 +8,7 @@ use std::time::Duration;
 use diesel_async::SimpleAsyncConnection;
 use lease_core::{Acquire, Lease, Release, Renew, Repo, RepoErrorKind};
 use lease_mysql::MysqlRepo;
-use lease_testkit::servers::Dialect;
+use lease_testkit::servers::{Dialect, Mysql, Settings};
 use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 
@@ -26,6 +26,8 @@ on_both!(
     a_server_that_turns_read_only_and_back_needs_no_restart,
     a_server_that_was_away_is_used_again,
     a_frozen_server_times_out_and_is_used_again,
+    an_acquire_executed_long_after_its_client_gave_up_is_undone,
+    statements_are_prepared_once_per_connection,
 );
 
 /// C27. The undo is sent at once and again after a second; without it, it would take the ttl of a minute. Five seconds
@@ -357,4 +359,63 @@ async fn a_frozen_server_times_out_and_is_used_again(dialect: Dialect) {
         }
     };
     timeout(5 * S, undone).await.expect("the name is free again");
+}
+
+/// C52. The acquire waits in the server for a row that somebody makes and takes back; its client gives up, and the undo finds nothing
+/// yet. Then it is executed.
+async fn an_acquire_executed_long_after_its_client_gave_up_is_undone(dialect: Dialect) {
+    let (database, other) = Database::migrated(dialect).await;
+    let lease = Lease::new(database.repo().await);
+    let _guard = lease.try_acquire("warms the keeper's pool", 60 * S).await.unwrap();
+    let mut locker = database.sql().await;
+    locker.query_drop("BEGIN").await.unwrap();
+    let made = "INSERT INTO task_leases (name, holder, acquired_at, expires_at) \
+                VALUES ('job', 'nobody', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
+    locker.query_drop(made).await.unwrap();
+    // A short ttl has a short limit, and the undo goes on for two of it.
+    assert!(lease.try_acquire("job", 4 * S).await.is_err());
+    locker.query_drop("ROLLBACK").await.unwrap();
+    // Far below the ttl, and above the second after which the undo is repeated.
+    let free = async {
+        while !matches!(other.acquire(&claim("job")).await.unwrap(), Acquire::Granted(_)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(3 * S, free).await.expect("the keeper undoes it");
+}
+
+/// What is prepared anew at each use takes twice as many round trips.
+async fn statements_are_prepared_once_per_connection(dialect: Dialect) {
+    // Where MySQL counts its statements.
+    let server = Mysql::private(dialect, &Settings::default().with("performance_schema", "ON")).unwrap();
+    let database = Database::on(&server);
+    let repo = database.repo().await.connections(1).unwrap();
+    repo.migrate().await.unwrap();
+    let named = repo.clone().table(&format!("{}.task_leases", database.name())).unwrap();
+    let mut sql = database.sql().await;
+    let mut prepared = async || {
+        let count = "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'";
+        let row: (String, u64) = sql.query_first(count).await.unwrap().unwrap();
+        row.1
+    };
+    for repo in [&repo, &named] {
+        let round = async || {
+            let held = claim("job");
+            assert!(matches!(repo.acquire(&held).await.unwrap(), Acquire::Granted(_)));
+            assert!(matches!(
+                repo.acquire(&claim("job")).await.unwrap(),
+                Acquire::Busy(Some(_))
+            ));
+            assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
+            assert_eq!(repo.release(&held).await.unwrap(), Release::Released);
+        };
+        // On a row that is absent, and on one that is free.
+        round().await;
+        round().await;
+        let before = prepared().await;
+        for _ in 0..10 {
+            round().await;
+        }
+        assert_eq!(prepared().await, before);
+    }
 }
