@@ -1,7 +1,7 @@
 //! Real database servers for tests: found by URL, started in containers, or run from the programs of this machine.
 //!
 //! A test asks for [`Postgres::shared`] or [`Mysql::shared`] and takes a [`Database`] or [`MysqlDatabase`] of its own from it. A
-//! test that breaks its server (stops it, freezes it, makes it read-only) takes a `private` one.
+//! test that breaks its server (stops it, freezes it, makes it read-only) takes a `private` one. [`Galera`] is a cluster.
 //!
 //! Everything here is blocking code, so that it may be called from any runtime and outside of one: a shared server
 //! outlives the runtime of each `#[tokio::test]`.
@@ -29,6 +29,7 @@ mod image;
 mod instance;
 mod local;
 mod mysql;
+mod network;
 mod place;
 mod ports;
 mod postgres;
@@ -43,7 +44,7 @@ mod watchdog;
 use std::time::Duration;
 
 pub use error::ServerError;
-pub use mysql::{Dialect, MARIADB_URL, MARIADB_VERSION, MYSQL_URL, MYSQL_VERSION, Mysql, MysqlDatabase};
+pub use mysql::{Dialect, Galera, MARIADB_URL, MARIADB_VERSION, MYSQL_URL, MYSQL_VERSION, Mysql, MysqlDatabase};
 pub use postgres::{Database, POSTGRES_URL, POSTGRES_VERSION, Pooler, Postgres};
 pub use settings::{Settings, Source};
 

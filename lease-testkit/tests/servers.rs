@@ -8,6 +8,8 @@
 
 #[path = "servers/dialects.rs"]
 mod dialects;
+#[path = "servers/galera.rs"]
+mod galera;
 #[path = "servers/owner.rs"]
 mod owner;
 #[path = "servers/postgres.rs"]

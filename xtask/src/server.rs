@@ -78,9 +78,19 @@ pub(crate) fn has_mysql(machine: &Machine) -> bool {
 
 /// Whether tests can have PgBouncer, whose image is built here if it is not there.
 pub(crate) fn pgbouncer(machine: &Machine) -> bool {
+    built(machine, "PgBouncer", || Ok(images::pgbouncer()))
+}
+
+/// As [`pgbouncer`], for clusters of MariaDB, which the official image is not used for.
+pub(crate) fn galera(machine: &Machine) -> bool {
+    built(machine, "Galera", || images::mysql(Dialect::MariaDb))
+}
+
+fn built(machine: &Machine, name: &str, image: impl Fn() -> anyhow::Result<Wanted>) -> bool {
     machine.docker
-        && images::ensure(&[images::pgbouncer()])
-            .inspect_err(|error| note(format_args!("no image of PgBouncer: {error:#}")))
+        && image()
+            .and_then(|image| images::ensure(&[image]))
+            .inspect_err(|error| note(format_args!("no image of {name}: {error:#}")))
             .is_ok()
 }
 

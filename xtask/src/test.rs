@@ -92,6 +92,9 @@ const MYSQL: &str = "mysql::";
 /// What the names of tests have that need PgBouncer.
 const PGBOUNCER: &str = "pgbouncer";
 
+/// What the names of tests have that need a cluster of MariaDB.
+const GALERA: &str = "galera";
+
 /// The examples in the docs are run apart, since one that is ignored is not even meant to compile.
 const DOCTESTS: [&str; 5] = ["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"];
 
@@ -123,6 +126,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     if !server::pgbouncer(&machine) {
         tests.args(["--skip", PGBOUNCER]);
         left_out.push("tests of PgBouncer, which has no image here");
+    }
+    if !server::galera(&machine) {
+        tests.args(["--skip", GALERA]);
+        left_out.push("tests of Galera, which has no image here");
     }
     if !left_out.is_empty() {
         report.fact("left_out", left_out.join("; "));

@@ -8,6 +8,11 @@ pub(super) trait Admin {
     /// The engine, as its makers write it.
     fn engine(&self) -> &'static str;
 
+    /// A statement that a server answers as soon as it can be used.
+    fn probe(&self) -> &'static str {
+        "SELECT 1"
+    }
+
     /// Runs SQL text, of one statement or several, on a connection of its own, and returns the first column of its rows.
     fn sql(&self, text: &str, step: &'static str, limit: Duration) -> Result<Vec<String>, ServerError>;
 

@@ -15,8 +15,8 @@ use super::{ServerError, Settings, blocking};
 /// The container ends by itself after so many seconds, should its owner and its watchdog both be unable to end it.
 const TIME_LIMIT: u32 = 2 * 60 * 60;
 
-/// Names the process that a container belongs to.
-const OWNER_LABEL: &str = "lease.owner";
+/// Names the process that a container or network belongs to.
+pub(super) const OWNER_LABEL: &str = "lease.owner";
 
 /// How long an orderly end may take, in seconds.
 const STOP_LIMIT: i32 = 60;
@@ -31,14 +31,18 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// A container that is not started yet, with the program's name in its own.
+    /// A container that is not started yet, with a name of its own after the program's.
     pub(super) fn of(program: &str, request: ContainerRequest<GenericImage>) -> Self {
-        let name = format!("lease-test-{program}-{:016x}", rand::random::<u64>());
+        Self::named(&random_name(program), request)
+    }
+
+    /// As [`of`](Self::of), with this name.
+    pub(super) fn named(name: &str, request: ContainerRequest<GenericImage>) -> Self {
         let request = request
-            .with_container_name(&name)
+            .with_container_name(name)
             .with_label(OWNER_LABEL, process::id().to_string());
         Self {
-            name,
+            name: name.to_owned(),
             request: Some(request),
             container: None,
             watchdog: None,
@@ -134,10 +138,10 @@ impl Instance for Container {
     }
 
     fn log(&self) -> String {
-        let log = self.docker(
-            "read the log of a container",
-            &["container", "logs", "--tail", "40", &self.name],
-        );
+        // What a server writes to its standard error is on that of this command, too.
+        let mut command = Command::new("sh");
+        command.args(["-c", "docker container logs --tail 40 \"$1\" 2>&1", "sh", &self.name]);
+        let log = output(command, "read the log of a container");
         log.unwrap_or_else(|error| error.to_string())
     }
 }
@@ -151,6 +155,11 @@ impl Drop for Container {
             watchdog.dismiss();
         }
     }
+}
+
+/// A name that no other container or network of the engine has.
+pub(super) fn random_name(program: &str) -> String {
+    format!("lease-test-{program}-{:016x}", rand::random::<u64>())
 }
 
 /// A container of this image that runs `command`, with the engine's own end of the time in which a test may need it.
@@ -187,6 +196,8 @@ pub(super) fn server(
         .with_host_config_modifier(move |host| {
             host.port_bindings = Some(bindings());
             host.init = Some(true);
+            // A node of a cluster that was cut off tries at once to reach the others again, not after its longest wait.
+            host.sysctls = Some(HashMap::from([("net.ipv4.tcp_syn_retries".into(), "1".into())]));
         });
     for ((_, path), (_, text)) in files(settings).zip(&settings.files) {
         request = request.with_copy_to(path, text.clone());

@@ -41,13 +41,14 @@ pub(super) fn find(image: &Image, version: Option<String>) -> Result<(&'static s
 /// An image that only `cargo xtask images` builds, if it is there.
 pub(super) fn built(
     engine: &'static str,
-    image: (&'static str, &'static str),
-) -> Result<(&'static str, &'static str), ServerError> {
+    name: &'static str,
+    tag: String,
+) -> Result<(&'static str, String), ServerError> {
     docker_answers(engine)?;
-    if is_there(image) {
-        return Ok(image);
+    if is_there((name, &tag)) {
+        return Ok((name, tag));
     }
-    let image = full(image);
+    let image = full((name, &tag));
     Err(missing(
         engine,
         &format!("the image {image}: `cargo xtask images` builds it"),

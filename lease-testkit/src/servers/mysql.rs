@@ -1,6 +1,7 @@
 mod admin;
 mod database;
 mod dialect;
+mod galera;
 mod options;
 mod recipe;
 
@@ -19,6 +20,7 @@ use super::{ServerError, Settings, Source};
 use admin::MysqlAdmin;
 pub use database::MysqlDatabase;
 pub use dialect::Dialect;
+pub use galera::Galera;
 use options::{argument, options};
 use recipe::MariaDbRecipe;
 

@@ -1,6 +1,6 @@
 //! The processes of a local server, found by the folder they work in.
 //!
-//! Every process of a PostgreSQL server has the data folder as its working directory. Unlike the tree of parents and
+//! Every process of a server, of whatever engine, has the data folder as its working directory. Unlike the tree of parents and
 //! children this still holds when the first process is dead and its children have another parent.
 
 use std::fs;

@@ -22,7 +22,7 @@ const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
 pub(super) fn wait(admin: &impl Admin, instance: Option<&Mutex<Box<dyn Instance>>>) -> Result<(), ServerError> {
     let patience = Patience::new(if instance.is_some() { OWN_LIMIT } else { GIVEN_LIMIT });
     loop {
-        let attempt = admin.sql("SELECT 1", "answer", ATTEMPT_LIMIT);
+        let attempt = admin.sql(admin.probe(), "answer", ATTEMPT_LIMIT);
         let Err(error) = attempt else { return Ok(()) };
         let ended = instance.and_then(|instance| lock(instance).ended());
         if ended.is_none() && may_pass(admin, &error) && patience.wait() {

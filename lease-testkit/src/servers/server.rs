@@ -45,6 +45,11 @@ impl<A: Admin> Server<A> {
 
     pub(super) fn start(&self) -> Result<(), ServerError> {
         self.instance("start")?.start()?;
+        self.wait()
+    }
+
+    /// Waits until it answers.
+    pub(super) fn wait(&self) -> Result<(), ServerError> {
         ready::wait(&self.admin, self.instance.as_ref())
     }
 

@@ -47,16 +47,22 @@ pub(crate) fn kill(mut owner: Child) {
 
 /// How many containers there are that a process owns, running or not.
 pub(crate) fn containers_of(owner: u32) -> usize {
+    listed(&["ps", "--all"], owner)
+}
+
+/// How many networks there are that a process owns.
+pub(crate) fn networks_of(owner: u32) -> usize {
+    listed(&["network", "ls"], owner)
+}
+
+fn listed(list: &[&str], owner: u32) -> usize {
     let label = format!("label=lease.owner={owner}");
     let output = Command::new("docker")
-        .args(["ps", "--all", "--quiet", "--filter", &label])
+        .args(list)
+        .args(["--quiet", "--filter", &label])
         .output()
         .unwrap();
-    output
-        .stdout
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .count()
+    String::from_utf8(output.stdout).unwrap().lines().count()
 }
 
 /// Whether anything listens at the address of a URL.

@@ -11,7 +11,7 @@ use crate::servers::instance::Instance;
 use crate::servers::{ServerError, image, ports, ready};
 
 /// The image that `cargo xtask images` builds. There is no official one.
-const IMAGE: (&str, &str) = ("lease-test-pgbouncer", "1");
+const IMAGE: &str = "lease-test-pgbouncer";
 
 /// Where it finds its settings.
 const FILE: &str = "/etc/lease-pgbouncer.ini";
@@ -63,7 +63,7 @@ impl Pooler {
 }
 
 fn contained(config: String) -> Result<Container, ServerError> {
-    let image = image::built(ENGINE, IMAGE)?;
+    let image = image::built(ENGINE, IMAGE, "1".into())?;
     let command = ["pgbouncer", FILE].map(str::to_owned);
     let request = container::request(image, command)
         .with_copy_to(FILE, config.into_bytes())
