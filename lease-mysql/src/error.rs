@@ -102,6 +102,10 @@ pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error:
     let refused = |kind, error| subject.error(kind).with_source(error).never_executed();
     match meaning {
         Meaning::Conflict => Verdict::Conflict(refused(RepoErrorKind::Conflict, error)),
+        // A node of Galera may have sent the change to the others before it found that it is none of them any more.
+        Meaning::Kind(RepoErrorKind::Unavailable) => {
+            Verdict::Final(subject.error(RepoErrorKind::Unavailable).with_source(error))
+        }
         Meaning::Kind(kind) => Verdict::Final(refused(kind, error)),
         Meaning::Table => Verdict::Final(match problems(session).await {
             Ok(Some(reason)) => reason.error(subject, Some(error)).never_executed(),
@@ -124,13 +128,17 @@ const FORGET_CONDITIONS: &str =
 /// The server's number of an error that was just answered with, and the end of what it left open. An error if the session
 /// is gone.
 pub(crate) async fn number(session: &mut Session<'_>, error: &DieselError) -> QueryResult<Option<i64>> {
-    // Refused where the server keeps no conditions, `max_error_count = 0`.
     let code = match session.connection.batch_execute(NOTE_CONDITIONS).await {
         Ok(()) => {
             let [first, last] = conditions(session).await?;
-            let is_it = |condition: &Condition| matches!(error, DieselError::DatabaseError(_, said) if condition.text == said.message());
-            Some(if is_it(&last) { last.number } else { first.number })
+            Some(if is_about(error, &last.text) {
+                last.number
+            } else {
+                first.number
+            })
         }
+        Err(refusal) if is_about_galera(&refusal) => Some(NOT_READY),
+        // The server keeps no conditions, `max_error_count = 0`.
         Err(_) => None,
     };
     session.roll_back().await?;
@@ -140,6 +148,18 @@ pub(crate) async fn number(session: &mut Session<'_>, error: &DieselError) -> Qu
         DieselError::DatabaseError(DatabaseErrorKind::NotNullViolation, _) => Some(1048),
         _ => None,
     }))
+}
+
+/// A node of Galera that is not part of its cluster.
+const NOT_READY: i64 = 1047;
+
+/// Whether that is it, which refuses to say any number as well. Its text is the same in all languages, unlike others.
+fn is_about_galera(error: &DieselError) -> bool {
+    matches!(error, DieselError::DatabaseError(_, said) if said.message().starts_with("WSREP"))
+}
+
+fn is_about(error: &DieselError, text: &str) -> bool {
+    matches!(error, DieselError::DatabaseError(_, said) if said.message() == text)
 }
 
 struct Condition {
