@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use diesel::result::QueryResult;
+use diesel::result::{Error as DieselError, QueryResult};
 use diesel_async::SimpleAsyncConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
 
@@ -27,9 +27,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What bounds a migration whatever happens.
 const MIGRATE_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long an `ALTER TABLE` may wait for the table, and all renewals behind it: MariaDB needs no wait at all, and a second is
-/// the least that MySQL knows.
-const IMPATIENT: &str = "SET SESSION lock_wait_timeout = 1 /*M!100300 - 1, max_statement_time = 0 */";
+/// How long a change may wait for the table, and all renewals behind it: a second is the least that MySQL knows.
+const IMPATIENT: &str = "SET SESSION lock_wait_timeout = 1";
+/// MariaDB needs no wait at all, and has settings for one statement.
+const MORE_IMPATIENT: &str = "/*M!100300 SET STATEMENT lock_wait_timeout = 0, max_statement_time = 0 FOR */";
 
 statement! {
     /// What a session of somebody else's waits for a table, to be put back.
@@ -118,15 +119,13 @@ impl Task for Migrating {
                     None => Ok(()),
                 };
             };
-            let Err(error) = change(session, &ddl).await else {
-                continue;
-            };
-            match number(session, &error).await?.map_or(Meaning::Unknown, of_statement) {
-                Meaning::Kind(kind) if kind != RepoErrorKind::SchemaMissing => {
+            match change(session, &ddl).await? {
+                None => continue,
+                Some((error, Meaning::Kind(kind))) if kind != RepoErrorKind::SchemaMissing => {
                     return Err(subject.error(kind).with_source(error).into());
                 }
                 // Another transaction holds the table, or another pod was faster.
-                _ => refusal = Some(error),
+                Some((error, _)) => refusal = Some(error),
             }
             pause(PAUSE).await;
         }
@@ -136,17 +135,25 @@ impl Task for Migrating {
     }
 }
 
-/// One try. A session's patience is left as it was found, unless the session is gone.
-async fn change(session: &mut Session<'_>, ddl: &str) -> QueryResult<()> {
+/// One try. Answers why it failed. The session's patience is left as it was found.
+async fn change(session: &mut Session<'_>, ddl: &str) -> QueryResult<Option<(DieselError, Meaning)>> {
     let (patience,): (i64,) = only(session.rows(Patience, &[]).await?)?;
     let ddl = session.target.rewrite(ddl).unwrap_or_else(|| ddl.to_owned());
     session.connection.batch_execute(IMPATIENT).await?;
-    let changed = session.connection.batch_execute(&ddl).await;
-    if changed.is_ok() {
-        let restore = format!("SET SESSION lock_wait_timeout = {patience}");
-        session.connection.batch_execute(&restore).await?;
-    }
-    changed
+    let changed = session
+        .connection
+        .batch_execute(&format!("{MORE_IMPATIENT} {ddl}"))
+        .await;
+    let refusal = match changed {
+        Ok(()) => None,
+        Err(error) => {
+            let meaning = number(session, &error).await?.map_or(Meaning::Unknown, of_statement);
+            Some((error, meaning))
+        }
+    };
+    let restore = format!("SET SESSION lock_wait_timeout = {patience}");
+    session.connection.batch_execute(&restore).await?;
+    Ok(refusal)
 }
 
 /// The statement that makes the table complete; `None` when it has nothing to do.

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use lease_core::{Acquire, Inspect, Loss, PURGE_MARGIN, Release, Renew, Repo};
-use lease_testkit::servers::Dialect;
+use lease_mysql::MysqlRepo;
+use lease_testkit::servers::{Dialect, Mysql, Settings};
 use mysql_async::prelude::Queryable;
 
-use crate::support::{Database, claim, on_both};
+use crate::support::{Database, claim, on_both, pool};
 
 const S: Duration = Duration::from_secs(1);
 
@@ -22,6 +23,7 @@ on_both!(
     a_purge_leaves_a_locked_row_and_goes_on,
     a_purge_races_a_counter,
     absurd_durations_are_no_errors,
+    with_a_clock_that_stands_still_an_expiry_is_early_and_nothing_else,
 );
 
 /// C1.
@@ -135,6 +137,9 @@ async fn a_loser_waits_for_nobody(dialect: Dialect) {
     // Far below the lock's end, which is the end of this test.
     loser.limit = 2 * S;
     assert!(matches!(repo.acquire(&loser).await.unwrap(), Acquire::Busy(Some(_))));
+    let strict = pool(&database.url, 1, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    let strict = MysqlRepo::new(strict).unwrap();
+    assert!(matches!(strict.acquire(&loser).await.unwrap(), Acquire::Busy(Some(_))));
     locker.query_drop("COMMIT").await.unwrap();
     database.age(60 * S);
     locker.query_drop("BEGIN").await.unwrap();
@@ -232,4 +237,31 @@ async fn absurd_durations_are_no_errors(dialect: Dialect) {
         Acquire::Busy(Some(_))
     ));
     assert_eq!(repo.purge(Duration::MAX).await.unwrap(), 0);
+}
+
+/// `--sysdate-is-now`: the statements have only the time at which they began. A real wait of a second.
+async fn with_a_clock_that_stands_still_an_expiry_is_early_and_nothing_else(dialect: Dialect) {
+    let server = Mysql::private(dialect, &Settings::default().with("sysdate_is_now", "ON")).unwrap();
+    let database = Database::on(&server);
+    let repo = database.repo().await;
+    repo.migrate().await.unwrap();
+    let held = claim("job");
+    assert!(matches!(repo.acquire(&held).await.unwrap(), Acquire::Granted(_)));
+    let mut locker = database.sql().await;
+    locker.query_drop("BEGIN").await.unwrap();
+    locker.query_drop("SELECT 1 FROM task_leases FOR UPDATE").await.unwrap();
+    let now = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+    let before: i64 = locker.query_first(now).await.unwrap().unwrap();
+    let (other, claim) = (repo.clone(), held.clone());
+    let waiting = tokio::spawn(async move { other.renew(&claim).await.unwrap() });
+    locker.query_drop("DO SLEEP(1)").await.unwrap();
+    locker.query_drop("COMMIT").await.unwrap();
+    assert_eq!(waiting.await.unwrap(), Renew::Renewed);
+    let row = repo.get(&held.name).await.unwrap().unwrap();
+    let ttl_us = 30_000_000;
+    assert!(row.expires_at.as_micros() >= before + ttl_us, "not before it was sent");
+    assert!(
+        row.expires_at.as_micros() < row.read_at.as_micros() + ttl_us - 500_000,
+        "but by the wait too early"
+    );
 }

@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
+use diesel_async::RunQueryDsl;
 use lease_core::{Acquire, Inspect, Renew, Repo, RepoErrorKind};
+use lease_mysql::MysqlRepo;
 use lease_testkit::servers::{Dialect, Mysql, Settings};
 use mysql_async::prelude::Queryable;
 
@@ -253,26 +255,34 @@ async fn ten_pods_migrate_while_leases_are_renewed_and_a_transaction_holds_the_t
     repo.check_schema().await.unwrap();
 }
 
+#[derive(diesel::QueryableByName)]
+struct Patience {
+    #[diesel(sql_type = diesel::sql_types::BigInt)]
+    patience: i64,
+}
+
+/// By a change that is made, and by one that is refused.
 async fn a_sessions_patience_is_left_as_it_was(dialect: Dialect) {
     let database = Database::empty(dialect);
-    let pool = pool(&database.url, 1, "SET lock_wait_timeout = 77");
-    let repo = lease_mysql::MysqlRepo::new(pool.clone()).unwrap();
-    repo.migrate().await.unwrap();
-    database.run("ALTER TABLE task_leases DROP note");
-    repo.migrate().await.unwrap();
-    use diesel_async::RunQueryDsl;
-    #[derive(diesel::QueryableByName)]
-    struct Patience {
-        #[diesel(sql_type = diesel::sql_types::BigInt)]
-        patience: i64,
+    let name = database.name();
+    database.run(&format!("CREATE USER {name}; GRANT SELECT ON `{name}`.* TO {name}"));
+    let (_, place) = database.url.split_once('@').unwrap();
+    for (url, may) in [(database.url.clone(), true), (format!("mysql://{name}@{place}"), false)] {
+        let pool = pool(&url, 1, "SET lock_wait_timeout = 77");
+        let repo = MysqlRepo::new(pool.clone()).unwrap();
+        let migrated = repo.migrate().await;
+        database.run("ALTER TABLE task_leases DROP note");
+        match repo.migrate().await {
+            Ok(()) => assert!(may && migrated.is_ok()),
+            Err(error) => assert!(!may && error.kind() == RepoErrorKind::Denied, "{}", chain(&error)),
+        }
+        let text = "SELECT CAST(@@lock_wait_timeout AS SIGNED) AS patience";
+        let mut connection = pool.get().await.unwrap();
+        let rows: Vec<Patience> = diesel::sql_query(text).load(&mut connection).await.unwrap();
+        assert_eq!(rows[0].patience, 77, "may {may}");
+        assert_eq!(pool.status().size, 1);
     }
-    let text = "SELECT CAST(@@lock_wait_timeout AS SIGNED) AS patience";
-    let rows: Vec<Patience> = diesel::sql_query(text)
-        .load(&mut pool.get().await.unwrap())
-        .await
-        .unwrap();
-    assert_eq!(rows[0].patience, 77);
-    assert_eq!(pool.status().size, 1);
+    database.run(&format!("DROP USER {name}"));
 }
 
 /// Statements that a replica might carry out otherwise are refused in some of its formats. Durable servers have a log.
