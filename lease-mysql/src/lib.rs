@@ -1,0 +1,20 @@
+#![doc = include_str!("docs.md")]
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod code;
+mod error;
+pub mod fence;
+mod inspect;
+mod pool;
+mod repo;
+mod schema;
+mod session;
+mod sql;
+mod table;
+mod target;
+mod task;
+mod value;
+
+pub use lease_core;
+pub use repo::MysqlRepo;
+pub use schema::SCHEMA;

@@ -1,0 +1,370 @@
+//! [`MysqlRepo`]: the backend.
+
+use std::fmt;
+use std::sync::Arc;
+
+use diesel_async::AsyncMysqlConnection;
+use diesel_async::pooled_connection::deadpool::Pool;
+use lease_core::{
+    Acquire, Claim, Holder, Incumbent, LeaseName, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind,
+    Token,
+};
+use tokio::runtime::Handle;
+
+use crate::error::{Failure, Subject, is_duplicate, text};
+use crate::pool::{POOL_SIZE, Source};
+use crate::session::Settings;
+use crate::sql::{self, Value::Int, Value::Text};
+use crate::target::{Session, Target};
+use crate::task::Task;
+use crate::value::{left, lossy, span};
+
+/// Leases in the table `task_leases` of a MySQL or MariaDB database.
+///
+/// Made by [`connect`](Self::connect) or, for a pool that the application has, by [`new`](Self::new). A renewal and a
+/// release are one round trip each, an acquire is one for whoever does not get the lease and two for whoever does. A clone
+/// has the same settings and, if it was made by `connect`, a pool of its own.
+///
+/// Its `Debug` shows neither the URL nor the password.
+#[derive(Clone)]
+pub struct MysqlRepo {
+    pub(crate) source: Source,
+    pub(crate) target: Target,
+    pub(crate) delete_on_release: bool,
+}
+
+impl MysqlRepo {
+    /// A repo for the database at `url`, `mysql://user:password@host:port/database`.
+    ///
+    /// It opens one connection, to find out at start-up what is wrong, and closes it. Its pool of [four](Self::connections)
+    /// opens when `Lease` first uses it, on the thread of the keeper, so that it serves no other runtime; [`migrate`],
+    /// [`check_schema`] and the methods of [`Inspect`](lease_core::Inspect) open a connection each where they are called.
+    ///
+    /// The URL's options for encryption are in the [crate's docs](crate#connections), and so are the settings that each
+    /// session gets. The files that `ssl-ca`, `ssl-cert` and `ssl-key` name are read here, once.
+    ///
+    /// # Errors
+    /// `Config` for a URL that can't be used and for a server whose certificate is not accepted, `Denied` for a wrong
+    /// password, user or database, `Unavailable` when the server gives no connection within five seconds. None of them
+    /// shows the password.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time and I/O.
+    ///
+    /// # Cancelling
+    /// Dropping the future closes the connection.
+    ///
+    /// [`migrate`]: Self::migrate
+    /// [`check_schema`]: Self::check_schema
+    pub async fn connect(url: &str) -> Result<Self, RepoError> {
+        let settings = Arc::new(Settings::parse(url)?);
+        settings.probe().await?;
+        Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
+    }
+
+    /// A repo on the application's own pool, whose connections are driven by the current runtime.
+    ///
+    /// Each operation runs there as a task. So the lease depends on that runtime and on a free connection: if the
+    /// application blocks all workers, shuts the runtime down, or keeps the whole pool busy, renewals fail, the work
+    /// is told in time and the lease is lost. [`connect`](Self::connect) has none of this.
+    ///
+    /// The sessions' settings are left as they are found, `autocommit` too, for which each operation asks first. An
+    /// `innodb_lock_wait_timeout` of five seconds is worth setting in the pool. A connection is taken out of the pool when
+    /// a statement on it got no answer.
+    ///
+    /// # Errors
+    /// `Config` outside a tokio runtime; there use [`with_handle`](Self::with_handle).
+    pub fn new(pool: Pool<AsyncMysqlConnection>) -> Result<Self, RepoError> {
+        match Handle::try_current() {
+            Ok(home) => Ok(Self::with_handle(pool, home)),
+            Err(error) => Err(RepoError::new(RepoErrorKind::Config, Operation::Connect)
+                .with_source(error)
+                .never_executed()),
+        }
+    }
+
+    /// As [`new`](Self::new), for connections that are driven by the runtime of `home`.
+    #[must_use]
+    pub fn with_handle(pool: Pool<AsyncMysqlConnection>, home: Handle) -> Self {
+        Self::with_source(Source::Foreign { pool, home })
+    }
+
+    /// Another table than `task_leases` in the connection's database: `"table"`, or `"database.table"`.
+    ///
+    /// The names are taken as they are, and quoted in each statement. Pods exclude each other only through the same table.
+    /// Statements on a table with a name of its own are prepared once per connection too.
+    ///
+    /// # Errors
+    /// `Config` for a name that the server would change or refuse: an empty one, more than 64 characters, control
+    /// characters.
+    pub fn table(mut self, name: &str) -> Result<Self, RepoError> {
+        self.target = Target::parse(name)?;
+        Ok(self)
+    }
+
+    /// How many connections a repo made by [`connect`](Self::connect) has at most; four unless it is told. They are opened
+    /// when they are needed.
+    ///
+    /// Four serve hundreds of leases, since a renewal takes one for a millisecond. More help a process that takes and releases
+    /// leases all the time, as fast as the database goes.
+    ///
+    /// # Errors
+    /// `Config` for zero, and for a pool that is the application's.
+    pub fn connections(mut self, count: usize) -> Result<Self, RepoError> {
+        let refused = |why: &str| {
+            let error = RepoError::new(RepoErrorKind::Config, Operation::Connect);
+            error.with_source(text(why)).never_executed()
+        };
+        if count == 0 {
+            return Err(refused("a repo without connections can do nothing"));
+        }
+        self.source = self
+            .source
+            .sized(count)
+            .ok_or_else(|| refused("the pool is the application's, and has its size from there"))?;
+        Ok(self)
+    }
+
+    /// Whether a release deletes the row, once no minimum is left to wait for, as the Go package did. Off by default.
+    ///
+    /// What is lost: the row carries the fencing token. After a delete the next token comes from the database's clock
+    /// alone, so tokens grow only as long as that clock does.
+    #[must_use]
+    pub fn delete_on_release(mut self, delete: bool) -> Self {
+        self.delete_on_release = delete;
+        self
+    }
+
+    fn with_source(source: Source) -> Self {
+        Self {
+            source,
+            target: Target::default(),
+            delete_on_release: false,
+        }
+    }
+}
+
+impl fmt::Debug for MysqlRepo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MysqlRepo")
+            .field("source", &self.source)
+            .field("table", &format_args!("{}", self.target))
+            .field("delete_on_release", &self.delete_on_release)
+            .finish()
+    }
+}
+
+impl Repo for MysqlRepo {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
+        self.source
+            .run(&self.target, Acquiring(claim.clone()), claim.limit)
+            .await
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
+        self.source
+            .run(&self.target, Renewing(claim.clone()), claim.limit)
+            .await
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
+        let task = Releasing {
+            claim: claim.clone(),
+            delete: self.delete_on_release,
+            tried: false,
+        };
+        self.source.run(&self.target, task, claim.limit).await
+    }
+}
+
+/// A row as a look at it without a lock shows it.
+struct Seen {
+    /// Its columns, or `None` if there is no row.
+    row: Option<Row>,
+    /// The token for the next grant.
+    next_token: i64,
+}
+
+struct Row {
+    token: i64,
+    holder: Vec<u8>,
+    left_us: i64,
+    released: bool,
+}
+
+impl Seen {
+    async fn look(session: &mut Session<'_>, subject: &Subject, name: &LeaseName) -> Result<Self, Failure> {
+        type Answer = (i64, Option<i64>, i64, Option<Vec<u8>>, Option<i64>, i64);
+        let (found, token, next_token, holder, left_us, released): Answer =
+            sql::only(session.rows(sql::Peek, &[Text(name.as_str())]).await?)?;
+        let row = match (token, holder, left_us) {
+            _ if found == 0 => None,
+            (Some(token), Some(holder), Some(left_us)) => Some(Row {
+                token,
+                holder,
+                left_us,
+                released: released != 0,
+            }),
+            _ => {
+                let error = subject.error(RepoErrorKind::SchemaMismatch);
+                return Err(error.with_source(text(NULLS)).never_executed().into());
+            }
+        };
+        Ok(Self { row, next_token })
+    }
+}
+
+const NULLS: &str = "the row has a null, or a time that is none, in holder, token or expires_at";
+
+impl Row {
+    fn is_live(&self) -> bool {
+        self.left_us > 0
+    }
+
+    /// Whether it is live, unreleased, and this holder's.
+    fn is_held_by(&self, holder: &Holder) -> bool {
+        self.is_live() && !self.released && self.holder == holder.as_str().as_bytes()
+    }
+
+    fn loss(&self, ours: &Holder) -> Loss {
+        Loss::of_row(&lossy(&self.holder), ours, self.released, left(self.left_us))
+    }
+}
+
+struct Acquiring(Claim);
+
+/// How often an acquire looks again after it lost a race, until it says so without a name.
+const LOOKS: u32 = 8;
+
+impl Task for Acquiring {
+    type Answer = Acquire;
+
+    fn subject(&self) -> Subject {
+        Subject::of(Operation::Acquire, &self.0.name)
+    }
+
+    /// Looks first, so that whoever does not get the lease takes no lock. A free one is then taken by a statement that only
+    /// one of those who saw it free can succeed with.
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Acquire, Failure> {
+        let subject = self.subject();
+        let Claim { name, holder, ttl, .. } = &self.0;
+        for _ in 0..LOOKS {
+            let seen = Seen::look(session, &subject, name).await?;
+            let grant = [
+                Text(name.as_str()),
+                Text(holder.as_str()),
+                Int(span(*ttl)),
+                Int(seen.next_token),
+            ];
+            let won = match &seen.row {
+                Some(row) if row.is_held_by(holder) => match renew(session, &subject, &self.0).await? {
+                    Renew::Renewed => return granted(&subject, row.token),
+                    Renew::Lost(_) => false,
+                },
+                Some(row) if row.is_live() => {
+                    let incumbent = left(row.left_us).map(|left| Incumbent::new(lossy(&row.holder), left));
+                    return Ok(Acquire::Busy(incumbent));
+                }
+                Some(row) => {
+                    let [name, holder, ttl, token] = grant;
+                    let values = [name, holder, ttl, token, Int(row.token)];
+                    session.execute(sql::Take, &values).await? > 0
+                }
+                None => made(session, &grant).await?,
+            };
+            if won {
+                return granted(&subject, seen.next_token);
+            }
+        }
+        Ok(Acquire::Busy(None))
+    }
+}
+
+fn granted(subject: &Subject, token: i64) -> Result<Acquire, Failure> {
+    match Token::new(token) {
+        Ok(token) => Ok(Acquire::Granted(token)),
+        Err(error) => Err(subject.error(RepoErrorKind::Other).with_source(error).into()),
+    }
+}
+
+/// Makes a row, unless one is there meanwhile.
+async fn made(session: &mut Session<'_>, grant: &[sql::Value<'_>]) -> Result<bool, Failure> {
+    match session.execute(sql::Make, grant).await {
+        Ok(_) => Ok(true),
+        Err(error) if is_duplicate(&error) => {
+            session.roll_back().await?;
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One update. When it changed nothing, a look says why: the lease is lost, or the row lives for that ttl already, or
+/// something moved in between and the update is tried again.
+async fn renew(session: &mut Session<'_>, subject: &Subject, claim: &Claim) -> Result<Renew, Failure> {
+    let ttl = span(claim.ttl);
+    loop {
+        let values = [Text(claim.name.as_str()), Text(claim.holder.as_str()), Int(ttl)];
+        if session.execute(sql::Renew, &values).await? > 0 {
+            return Ok(Renew::Renewed);
+        }
+        match Seen::look(session, subject, &claim.name).await?.row {
+            None => return Ok(Renew::Lost(Loss::Gone)),
+            Some(row) if !row.is_held_by(&claim.holder) => return Ok(Renew::Lost(row.loss(&claim.holder))),
+            Some(row) if row.left_us >= ttl => return Ok(Renew::Renewed),
+            Some(_) => {}
+        }
+    }
+}
+
+struct Renewing(Claim);
+
+impl Task for Renewing {
+    type Answer = Renew;
+
+    fn subject(&self) -> Subject {
+        Subject::of(Operation::Renew, &self.0.name)
+    }
+
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Renew, Failure> {
+        let subject = self.subject();
+        renew(session, &subject, &self.0).await
+    }
+}
+
+struct Releasing {
+    claim: Claim,
+    delete: bool,
+    /// A statement of this very release was sent before, and may have been executed.
+    tried: bool,
+}
+
+impl Task for Releasing {
+    type Answer = Release;
+
+    fn subject(&self) -> Subject {
+        Subject::of(Operation::Release, &self.claim.name)
+    }
+
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Release, Failure> {
+        let subject = self.subject();
+        let in_doubt = std::mem::replace(&mut self.tried, true);
+        let Claim { name, holder, .. } = &self.claim;
+        let values = [
+            Text(name.as_str()),
+            Text(holder.as_str()),
+            Int(span(self.claim.at_least_for)),
+        ];
+        let deleted = self.delete && session.execute(sql::Delete, &values).await? > 0;
+        if deleted || session.execute(sql::Release, &values).await? > 0 {
+            return Ok(Release::Released);
+        }
+        if in_doubt {
+            let row = Seen::look(session, &subject, name).await?.row;
+            if row.is_some_and(|row| row.released && row.holder == holder.as_str().as_bytes()) {
+                return Ok(Release::Released);
+            }
+        }
+        Ok(Release::NotHeld)
+    }
+}

@@ -1,0 +1,377 @@
+//! The statements: fixed texts, prepared once per connection, the same for MySQL and MariaDB.
+//!
+//! `diesel::sql_query` and the query builder's `UPDATE` are prepared anew at each use; a query fragment of a fixed text and
+//! a static id is kept by the connection.
+//!
+//! No answer hangs on how the server counts rows, "found" or "changed", which a client chooses when it connects: where a
+//! count decides, the statement changes the row whenever it finds it. And no assignment of an `UPDATE` reads a column
+//! that another one sets, since MySQL evaluates them from left to right and MariaDB, if told so, at once.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use diesel::mysql::Mysql;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::result::{Error, QueryResult};
+use diesel::sql_types::{BigInt, Binary, Nullable};
+
+/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
+pub(crate) trait Statement: Send + Sync + 'static {
+    /// The text.
+    const TEXT: &'static str;
+    /// The SQL types of the columns it answers with.
+    type Row: Send + 'static;
+}
+
+/// A value for a statement. Texts travel as bytes, as the columns keep them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Text(&'a str),
+    Int(i64),
+}
+
+/// A statement with its values, ready to run.
+///
+/// `OWN_TEXT` says that the text is not the statement's own, so that the connection must not keep it under its type.
+pub(crate) struct Bound<'a, S, const OWN_TEXT: bool> {
+    text: Cow<'static, str>,
+    values: &'a [Value<'a>],
+    statement: PhantomData<S>,
+}
+
+impl<'a, S: Statement> Bound<'a, S, true> {
+    pub(crate) fn new(_: S, values: &'a [Value<'a>]) -> Self {
+        Self {
+            text: Cow::Borrowed(S::TEXT),
+            values,
+            statement: PhantomData,
+        }
+    }
+}
+
+impl<'a, S: Statement> Bound<'a, S, false> {
+    pub(crate) fn with_text(_: S, values: &'a [Value<'a>], text: String) -> Self {
+        Self {
+            text: Cow::Owned(text),
+            values,
+            statement: PhantomData,
+        }
+    }
+}
+
+impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Mysql> for Bound<'_, S, OWN_TEXT> {
+    /// Parameters are known by their place, so a value that occurs twice is bound twice.
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
+        let mut pieces = self.text.split('$');
+        out.push_sql(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
+            let value = number
+                .parse()
+                .ok()
+                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
+            match value {
+                Some(Value::Text(value)) => out.push_bind_param::<Binary, [u8]>(value.as_bytes())?,
+                Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
+                None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
+            }
+            out.push_sql(text);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Statement, const OWN_TEXT: bool> Query for Bound<'_, S, OWN_TEXT> {
+    type SqlType = S::Row;
+}
+
+/// A text of its own is kept by its type; any other by itself, which costs a look at all of it.
+impl<S: Statement, const OWN_TEXT: bool> QueryId for Bound<'_, S, OWN_TEXT> {
+    type QueryId = S;
+    const HAS_STATIC_QUERY_ID: bool = OWN_TEXT;
+}
+
+/// The first row of an answer that was read to its end, with `load`: what is left of an answer would be read as the next
+/// one's.
+pub(crate) fn first<T>(rows: Vec<T>) -> Option<T> {
+    rows.into_iter().next()
+}
+
+/// The only row of a statement that always has one. See [`first`].
+pub(crate) fn only<T>(rows: Vec<T>) -> QueryResult<T> {
+    first(rows).ok_or(Error::NotFound)
+}
+
+macro_rules! statement {
+    ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl $crate::sql::Statement for $name {
+            const TEXT: &'static str = concat!($($text),+);
+            type Row = ($($row,)*);
+        }
+    };
+}
+
+pub(crate) use statement;
+
+/// The database's clock in UTC, read when the row is there. `UTC_TIMESTAMP` stands still for as long as a statement runs,
+/// so after a wait for a lock it is as old as the wait; `SYSDATE` goes on, but in the session's zone. So their difference in
+/// that zone is added. What is a multiple of a quarter of an hour in it is the zone's doing, if its clocks were just changed.
+///
+/// Under `--sysdate-is-now` it is the time at which the statement began: an expiry then counts from before the wait.
+macro_rules! now {
+    () => {
+        "(UTC_TIMESTAMP(6) + INTERVAL MOD(TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) + 86850000000, 900000000) \
+         - 450000000 MICROSECOND)"
+    };
+}
+
+pub(crate) use now;
+
+/// A time in microseconds since 1970, as tokens count.
+macro_rules! us {
+    ($time:expr) => {
+        concat!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ", $time, ")")
+    };
+}
+
+/// A duration from a value in microseconds.
+macro_rules! span {
+    ($value:literal) => {
+        concat!("INTERVAL ", $value, " MICROSECOND")
+    };
+}
+
+statement! {
+    /// What is in a row, without a lock: name. Always one row: is there one, its token, the token for the next grant, its
+    /// holder, how many microseconds it has to live, and whether it was released.
+    Peek -> (BigInt, Nullable<BigInt>, BigInt, Nullable<Binary>, Nullable<BigInt>, BigInt):
+    "SELECT l.name IS NOT NULL, CAST(l.token AS SIGNED), ",
+    "CAST(GREATEST(COALESCE(l.token + 1, 0), ", us!("UTC_TIMESTAMP(6)"), ") AS SIGNED), CAST(l.holder AS BINARY), ",
+    "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at), l.released_at IS NOT NULL ",
+    "FROM (SELECT 1 AS one) o LEFT JOIN task_leases l ON l.name = $1",
+}
+
+statement! {
+    /// A grant where there was no row: name, holder, ttl, token. Fails if there is one now.
+    Make -> (BigInt):
+    "INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) ",
+    "VALUES ($1, $2, $4, ", now!(), ", ", now!(), " + ", span!("$3"), ", NULL, NULL)",
+}
+
+statement! {
+    /// A grant of a lease that has expired: name, holder, ttl, token, and the token that was read. Every grant, eviction and
+    /// pause changes the token, so one of those who read it finds it.
+    Take -> (BigInt):
+    "UPDATE task_leases SET token = $4, holder = $2, acquired_at = ", now!(), ", ",
+    "expires_at = ", now!(), " + ", span!("$3"), ", released_at = NULL, note = NULL ",
+    "WHERE name = $1 AND token = $5 AND expires_at <= ", now!(),
+}
+
+statement! {
+    /// Law L3: name, holder, ttl. It changes nothing, and may answer so, where the row lives for that ttl already.
+    Renew -> (BigInt):
+    "UPDATE task_leases SET expires_at = GREATEST(expires_at, ", now!(), " + ", span!("$3"), ") ",
+    "WHERE name = $1 AND holder = $2 AND released_at IS NULL AND expires_at > ", now!(),
+}
+
+statement! {
+    /// Law L4: name, holder, minimum.
+    Release -> (BigInt):
+    "UPDATE task_leases SET released_at = ", now!(), ", expires_at = CASE WHEN expires_at > ", now!(), " ",
+    "THEN GREATEST(", now!(), ", acquired_at + ", span!("$3"), ") ELSE expires_at END ",
+    "WHERE name = $1 AND holder = $2 AND released_at IS NULL",
+}
+
+statement! {
+    /// The same with `delete_on_release`, where nothing is left to wait for: name, holder, minimum.
+    Delete -> (BigInt):
+    "DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL ",
+    "AND (expires_at <= ", now!(), " OR acquired_at + ", span!("$3"), " <= ", now!(), ")",
+}
+
+/// The SQL types of a row as `Inspect` reads it.
+pub(crate) type InspectRow = (
+    Binary,
+    Binary,
+    BigInt,
+    BigInt,
+    BigInt,
+    Nullable<BigInt>,
+    Nullable<Binary>,
+    BigInt,
+);
+
+macro_rules! inspect_row {
+    () => {
+        concat!(
+            "SELECT CAST(name AS BINARY), CAST(holder AS BINARY), CAST(COALESCE(token, 0) AS SIGNED), ",
+            us!("acquired_at"),
+            ", ",
+            us!("expires_at"),
+            ", ",
+            us!("released_at"),
+            ", CAST(note AS BINARY), ",
+            us!("UTC_TIMESTAMP(6)"),
+            " FROM task_leases "
+        )
+    };
+}
+
+/// All rows, by name.
+pub(crate) struct List;
+
+impl Statement for List {
+    const TEXT: &'static str = concat!(inspect_row!(), "ORDER BY CAST(name AS BINARY)");
+    type Row = InspectRow;
+}
+
+/// One row: name.
+pub(crate) struct Get;
+
+impl Statement for Get {
+    const TEXT: &'static str = concat!(inspect_row!(), "WHERE name = $1");
+    type Row = InspectRow;
+}
+
+statement! {
+    /// `Inspect::evict`: name, holder `evict/{by}`, note.
+    Evict -> (BigInt):
+    "UPDATE task_leases SET token = GREATEST(token + 1, ", us!(now!()), "), holder = $2, acquired_at = ", now!(), ", ",
+    "released_at = NULL, note = $3 WHERE name = $1 AND expires_at > ", now!(),
+}
+
+statement! {
+    /// `Inspect::evict_now`: name, holder `evict/{by}`, note.
+    EvictNow -> (BigInt):
+    "UPDATE task_leases SET token = GREATEST(token + 1, ", us!(now!()), "), holder = $2, acquired_at = ", now!(), ", ",
+    "expires_at = ", now!(), ", released_at = NULL, note = $3 WHERE name = $1 AND expires_at > ", now!(),
+}
+
+statement! {
+    /// `Inspect::pause`: name, holder `pause/{by}`, duration, note. From when on it may end is the displaced holder's expiry,
+    /// which a pause that is replaced hands on.
+    ///
+    /// The one statement whose assignments must be evaluated from left to right, as those of an upsert always are.
+    Pause -> (BigInt):
+    "INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) ",
+    "VALUES ($1, $2, ", us!(now!()), ", ", now!(), ", ", now!(), " + ", span!("$3"), ", NULL, $4) ",
+    "ON DUPLICATE KEY UPDATE token = GREATEST(token + 1, ", us!(now!()), "), ",
+    "acquired_at = GREATEST(", now!(), ", CASE WHEN LEFT(holder, 6) = 'pause/' AND released_at IS NULL ",
+        "THEN acquired_at ELSE expires_at END), ",
+    "expires_at = GREATEST(", now!(), " + ", span!("$3"), ", acquired_at), ",
+    "holder = $2, released_at = NULL, note = $4",
+}
+
+statement! {
+    /// `Inspect::resume`: name.
+    Resume -> (BigInt):
+    "UPDATE task_leases SET released_at = ", now!(), ", expires_at = GREATEST(acquired_at, ", now!(), ") ",
+    "WHERE name = $1 AND LEFT(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > ", now!(),
+}
+
+statement! {
+    /// `Inspect::purge`, which rows: age.
+    Purgeable -> (Binary):
+    "SELECT CAST(name AS BINARY) FROM task_leases WHERE expires_at <= UTC_TIMESTAMP(6) - ", span!("$1"), " ",
+    "AND token < ", us!("UTC_TIMESTAMP(6)"), " ORDER BY CAST(name AS BINARY)",
+}
+
+statement! {
+    /// `Inspect::purge`, one row: name, age. By its key, since a condition without an index locks every row it reads.
+    Purge -> (BigInt):
+    "DELETE FROM task_leases WHERE name = $1 AND expires_at <= ", now!(), " - ", span!("$2"), " ",
+    "AND token < ", us!(now!()),
+}
+
+statement! {
+    /// What was just noted in the session of a failure: number and text of the first condition and of the last.
+    Conditions -> (BigInt, Binary, BigInt, Binary):
+    "SELECT CAST(@lease_e1 AS SIGNED), CAST(@lease_m1 AS BINARY), CAST(@lease_e2 AS SIGNED), CAST(@lease_m2 AS BINARY)",
+}
+
+statement! {
+    /// Whether the session commits each statement by itself.
+    Autocommit -> (BigInt):
+    "SELECT @@autocommit",
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::debug_query;
+
+    use super::*;
+
+    /// One text per statement, so that a change of any shows in a review as what it is.
+    #[test]
+    fn the_texts_are_as_reviewed() {
+        let mut texts = String::new();
+        macro_rules! add {
+            ($($name:ident)*) => {$(
+                texts += concat!("-- ", stringify!($name), "\n");
+                texts += &$name::TEXT.replace(now!(), "NOW");
+                texts += ";\n";
+            )*};
+        }
+        add!(Peek Make Take Renew Release Delete List Get Evict EvictNow Pause Resume Purgeable Purge Conditions Autocommit);
+        use crate::fence::Check;
+        add!(Check);
+        texts += concat!("-- NOW stands for\n", now!(), ";\n");
+        assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");
+    }
+
+    #[test]
+    fn a_value_used_twice_is_bound_twice() {
+        let values = [
+            Value::Text("job"),
+            Value::Text("pod/1"),
+            Value::Int(7),
+            Value::Text("why"),
+        ];
+        let text = debug_query::<Mysql, _>(&Bound::new(Pause, &values)).to_string();
+        assert!(text.contains("holder = ?, released_at = NULL, note = ?"), "{text}");
+        assert_eq!(text.matches('?').count(), 7, "{text}");
+        assert!(Bound::new(Pause, &values).is_safe_to_cache_prepared(&Mysql).unwrap());
+    }
+
+    #[test]
+    fn a_missing_value_is_an_error() {
+        let mut builder = diesel::mysql::MysqlQueryBuilder::default();
+        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Mysql).is_err());
+    }
+
+    /// MySQL evaluates assignments from left to right, MariaDB may evaluate them at once.
+    #[test]
+    fn no_assignment_of_an_update_reads_what_another_sets() {
+        for text in [
+            Take::TEXT,
+            Renew::TEXT,
+            Release::TEXT,
+            Evict::TEXT,
+            EvictNow::TEXT,
+            Resume::TEXT,
+        ] {
+            let text = text.replace(now!(), "NOW");
+            let (set, _) = text.split_once(" SET ").unwrap().1.split_once(" WHERE ").unwrap();
+            let columns = ["token", "holder", "acquired_at", "expires_at", "released_at", "note"];
+            let is_set =
+                |column: &&str| set.starts_with(&format!("{column} = ")) || set.contains(&format!(", {column} = "));
+            for column in columns.into_iter().filter(is_set) {
+                // Once where it is set; once more at the most, where it becomes something of its own old value.
+                let own = format!("{column} = ");
+                let assignment = &set[set.find(&own).unwrap() + own.len()..];
+                let end = columns
+                    .iter()
+                    .filter_map(|next| assignment.find(&format!(", {next} = ")))
+                    .min();
+                let assignment = &assignment[..end.unwrap_or(assignment.len())];
+                let others = columns.into_iter().filter(|other| *other != column).filter(is_set);
+                for other in others {
+                    assert!(!assignment.contains(other), "{column} = {assignment} reads {other}");
+                }
+            }
+        }
+    }
+}
