@@ -47,7 +47,7 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Database")]
 pub(crate) struct Where {
-    /// `postgres://user@host/database` or `sqlite:/path/to/file`. Who lists processes sees it: a password is better off in
+    /// `postgres://user@host/database`, `mysql://..` or `sqlite:/path/to/file`. Who lists processes sees it: a password is better off in
     /// LEASE_URL or in a file.
     #[arg(long, global = true, conflicts_with_all = ["url_file", "local"])]
     pub(crate) url: Option<String>,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lease_core::{Evict, Finding, Inspect, Label, Lease, LeaseBuilder, LeaseName, LeaseRow, Note, Release, RepoError};
+use lease_mysql::MysqlRepo;
 use lease_postgres::PostgresRepo;
 use lease_sqlite::SqliteRepo;
 
@@ -19,6 +20,8 @@ pub(crate) struct Url(String);
 /// A database with leases.
 pub(crate) enum Database {
     Postgres(PostgresRepo),
+    /// MariaDB too.
+    Mysql(MysqlRepo),
     Sqlite(SqliteRepo),
 }
 
@@ -93,6 +96,7 @@ impl Url {
     pub(crate) fn schema(&self) -> Result<&'static str, Failure> {
         Ok(match self.engine()? {
             Engine::Postgres => lease_postgres::SCHEMA,
+            Engine::Mysql => lease_mysql::SCHEMA,
             Engine::Sqlite => lease_sqlite::SCHEMA,
         })
     }
@@ -101,6 +105,7 @@ impl Url {
     pub(crate) async fn open(&self) -> Result<Database, Failure> {
         Ok(match self.engine()? {
             Engine::Postgres => Database::Postgres(PostgresRepo::lazy(&self.0)?),
+            Engine::Mysql => Database::Mysql(MysqlRepo::lazy(&self.0)?),
             Engine::Sqlite => {
                 let repo = SqliteRepo::connect(&self.0).await?;
                 repo.migrate().await?;
@@ -113,6 +118,7 @@ impl Url {
     pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>, Failure> {
         let found = match self.engine()?.connect(&self.0).await {
             Ok(Database::Postgres(repo)) => repo.diagnose().await,
+            Ok(Database::Mysql(repo)) => Ok(connection_and_schema(&repo).await),
             Ok(Database::Sqlite(repo)) => {
                 // As at any first use. What is wrong with it is one of the findings.
                 let _ = repo.migrate().await;
@@ -126,10 +132,11 @@ impl Url {
     fn engine(&self) -> Result<Engine, Failure> {
         match self.0.split_once(':').map(|(scheme, _)| scheme) {
             Some("postgres" | "postgresql") => Ok(Engine::Postgres),
+            Some("mysql") => Ok(Engine::Mysql),
             Some("sqlite") => Ok(Engine::Sqlite),
             // Not what it is instead: it may be a mistyped password.
             _ => Err(Failure::config(
-                "the URL begins with none of postgres:, postgresql: and sqlite:",
+                "the URL begins with none of postgres:, postgresql:, mysql: and sqlite:",
             )),
         }
     }
@@ -137,6 +144,7 @@ impl Url {
 
 enum Engine {
     Postgres,
+    Mysql,
     Sqlite,
 }
 
@@ -144,9 +152,19 @@ impl Engine {
     async fn connect(&self, url: &str) -> Result<Database, RepoError> {
         Ok(match self {
             Self::Postgres => Database::Postgres(PostgresRepo::connect(url).await?),
+            Self::Mysql => Database::Mysql(MysqlRepo::connect(url).await?),
             Self::Sqlite => Database::Sqlite(SqliteRepo::connect(url).await?),
         })
     }
+}
+
+/// What can be said of any database.
+async fn connection_and_schema(repo: &MysqlRepo) -> Vec<Finding> {
+    let schema = match repo.check_schema().await {
+        Ok(()) => Finding::ok("schema", "the table is as it must be"),
+        Err(error) => Finding::failure("schema", &error),
+    };
+    vec![Finding::ok("connection", "MySQL or MariaDB answers"), schema]
 }
 
 fn variable(name: &str) -> Result<Option<String>, Failure> {
@@ -162,6 +180,7 @@ macro_rules! each {
     ($self:ident, $repo:ident => $call:expr) => {
         match $self {
             Self::Postgres($repo) => $call,
+            Self::Mysql($repo) => $call,
             Self::Sqlite($repo) => $call,
         }
     };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use lease_testkit::servers::Postgres;
+use lease_testkit::servers::{Dialect, Mysql, Postgres};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -107,6 +107,26 @@ fn operators_see_and_take_leases_on_a_server() {
 }
 
 #[test]
+#[ignore = "needs MariaDB: cargo xtask test"]
+fn operators_see_and_take_leases_on_mariadb() {
+    let database = Mysql::shared(Dialect::MariaDb).unwrap().database().unwrap();
+    let world = World::on(database.url());
+    let said = world.says(&["list"]);
+    assert_eq!(said.code, 78, "{}", said.err);
+    assert!(said.err.contains("run migrate"), "{}", said.err);
+    let (found, code) = world.json(&["doctor"]);
+    assert_eq!(
+        (&found[1]["check"], &found[1]["level"], code),
+        (&json!("schema"), &json!("error"), 78)
+    );
+    assert_eq!(world.json(&["migrate"]), (json!({ "migrated": true }), 0));
+    assert_eq!(world.json(&["doctor"]).1, 0);
+    operators_see_and_take_leases(&world);
+    let ran = world.says(&["run", "another", "--", "sh", "-c", "echo $LEASE_NAME"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "another\n"), "{}", ran.err);
+}
+
+#[test]
 fn people_are_told_what_was_done() {
     let world = World::new();
     assert!(world.text(&pause("job")).starts_with("job is paused for "));
@@ -156,7 +176,7 @@ fn a_database_that_is_not_named_or_can_not_be_one_exits_78() {
     assert!(nothing.err.contains("LEASE_URL_FILE"), "{}", nothing.err);
     assert_eq!(nothing.err.lines().count(), 1, "one line");
     for (url, why) in [
-        ("mysql://u:hunter2@h/db", "begins with none of"),
+        ("oracle://u:hunter2@h/db", "begins with none of"),
         ("hunter2", "begins with none of"),
         ("sqlite:/no/such/folder/x.db", "there is no folder"),
         ("postgres://u:hunter2@h:port/db", "`port`"),
@@ -228,7 +248,11 @@ fn local_is_a_file_in_the_folder_for_state() {
 
 #[test]
 fn the_table_can_be_printed_for_each_engine_without_a_database() {
-    for (url, word) in [("postgres://h/db", "timestamptz"), ("sqlite:/no/such/x.db", "STRICT")] {
+    for (url, word) in [
+        ("postgres://h/db", "timestamptz"),
+        ("mysql://h/db", "VARBINARY"),
+        ("sqlite:/no/such/x.db", "STRICT"),
+    ] {
         let said = said(&mut lease(&["migrate", "--print", "--url", url]));
         assert_eq!(said.code, 0, "{}", said.err);
         assert!(said.out.contains(word) && said.out.ends_with(";\n"), "{}", said.out);
