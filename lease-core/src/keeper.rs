@@ -255,12 +255,10 @@ impl Keeper {
                 // With no answer at all it is the store, and single statements would only add to its troubles.
                 let any = batch.iter().any(Answered::is_answer);
                 for answered in batch {
-                    match self.entries.get(&answered.id) {
-                        Some(entry) if any && !answered.is_answer() && entry.is_running() => {
-                            let now = self.context.clock.now();
-                            self.context.calls.push(entry.renew(&self.context, answered.id, now));
-                        }
-                        _ => self.answered(answered),
+                    if any && !answered.is_answer() {
+                        self.tell(answered.id, self.context.clock.now(), TenureEvent::LeftOut);
+                    } else {
+                        self.answered(answered);
                     }
                 }
             }

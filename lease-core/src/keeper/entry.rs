@@ -195,6 +195,7 @@ impl Entry {
     fn effect(&mut self, context: &mut Context, id: TenureId, now: Moment, effect: Effect) {
         match effect {
             Effect::Send(tenure::Call::Renew) => context.due.push(id),
+            Effect::Send(tenure::Call::RenewAlone) => context.calls.push(self.renew(context, id, now)),
             Effect::Send(tenure::Call::Release { at_least_for }) => {
                 context.calls.push(self.release(context, id, now, at_least_for));
             }

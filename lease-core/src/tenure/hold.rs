@@ -78,6 +78,10 @@ impl Hold {
     fn take(&mut self, timing: &Timing, now: Moment, event: Event, effects: &mut Vec<Effect>) -> Next {
         match event {
             Event::Tick => self.tick(timing, now, effects),
+            Event::LeftOut if self.renewing.is_some() => {
+                self.renewing = Some(now);
+                effects.push(Effect::Send(Call::RenewAlone));
+            }
             Event::Gather => self.renew(now + timing.renew_every() / 2, now, effects),
             Event::Renewed => self.renewed(timing, now),
             Event::RenewFailed(_) if timing.breaks(TenureMutant::NeverRetries) => {}

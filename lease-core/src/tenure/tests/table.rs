@@ -73,6 +73,7 @@ fn events() -> Vec<(&'static str, Event)> {
         ("forsaken", Event::Forsaken),
         ("tick", Event::Tick),
         ("gather", Event::Gather),
+        ("left out", Event::LeftOut),
     ]
 }
 
@@ -119,6 +120,7 @@ fn expected(state: &str, event: &str) -> Option<(Phase, Vec<Effect>)> {
         ("held" | "held, started", "tick" | "gather") => (Phase::Held, vec![renew]),
         ("stopping", "tick" | "gather") => (Phase::Stopping, vec![renew]),
         ("held" | "held, started", "renew failed" | "started") => (Phase::Held, vec![]),
+        ("held, renewing", "left out") => (Phase::Held, vec![Send(Call::RenewAlone)]),
         ("held, renewing", "started") => (Phase::Held, vec![]),
         (_, "started" | "renew failed") if running => (Phase::Stopping, vec![]),
         ("releasing", "released") => (Phase::Ended, vec![Settle(Settlement::Released)]),
