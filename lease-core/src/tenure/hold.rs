@@ -78,7 +78,7 @@ impl Hold {
     fn take(&mut self, timing: &Timing, now: Moment, event: Event, effects: &mut Vec<Effect>) -> Next {
         match event {
             Event::Tick => self.tick(timing, now, effects),
-            Event::LeftOut if self.renewing.is_some() => {
+            Event::LeftOut if self.renewing.is_some() && !self.dropped => {
                 self.renewing = Some(now);
                 effects.push(Effect::Send(Call::RenewAlone));
             }

@@ -113,6 +113,12 @@ fn a_renewal_that_was_left_out_counts_from_when_it_was_sent_alone() {
     step(&mut tenure, 5_100, Event::Renewed);
     assert_eq!(tenure.drop_at(), at(16_880));
     assert_eq!(step(&mut tenure, 5_200, Event::LeftOut), [], "none is under way");
+    let mut dropped = after(&[
+        (10, Event::Granted(token())),
+        (4_000, Event::Tick),
+        (20_000, Event::Tick),
+    ]);
+    assert_eq!(step(&mut dropped, 20_001, Event::LeftOut), [], "f was dropped");
 }
 
 #[test]
@@ -276,6 +282,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(Event::GraceOver),
         1 => Just(Event::Forsaken),
         9 => Just(Event::Tick),
+        2 => Just(Event::Gather),
+        2 => Just(Event::LeftOut),
     ]
 }
 
@@ -305,7 +313,11 @@ proptest! {
             ended |= matches!(event, Event::Finished { .. } | Event::Abandoned | Event::Forsaken);
             for effect in &effects {
                 match effect {
-                    Effect::Send(Call::Renew | Call::RenewAlone) => {
+                    Effect::Send(Call::RenewAlone) => {
+                        prop_assert!(sent.replace(at(now)).is_some(), "alone, and not in the place of another");
+                        prop_assert!(drops == 0, "renewed after f was dropped");
+                    }
+                    Effect::Send(Call::Renew) => {
                         prop_assert_eq!(sent.replace(at(now)), None, "two renewals under way");
                         prop_assert!(drops == 0, "renewed after f was dropped");
                     }
