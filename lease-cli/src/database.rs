@@ -132,11 +132,11 @@ impl Url {
     fn engine(&self) -> Result<Engine, Failure> {
         match self.0.split_once(':').map(|(scheme, _)| scheme) {
             Some("postgres" | "postgresql") => Ok(Engine::Postgres),
-            Some("mysql") => Ok(Engine::Mysql),
+            Some("mysql" | "mariadb") => Ok(Engine::Mysql),
             Some("sqlite") => Ok(Engine::Sqlite),
             // Not what it is instead: it may be a mistyped password.
             _ => Err(Failure::config(
-                "the URL begins with none of postgres:, postgresql:, mysql: and sqlite:",
+                "the URL begins with none of postgres:, postgresql:, mysql:, mariadb: and sqlite:",
             )),
         }
     }

@@ -251,6 +251,7 @@ fn the_table_can_be_printed_for_each_engine_without_a_database() {
     for (url, word) in [
         ("postgres://h/db", "timestamptz"),
         ("mysql://h/db", "VARBINARY"),
+        ("mariadb://h/db", "VARBINARY"),
         ("sqlite:/no/such/x.db", "STRICT"),
     ] {
         let said = said(&mut lease(&["migrate", "--print", "--url", url]));
