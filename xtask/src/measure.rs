@@ -2,6 +2,7 @@
 
 mod database;
 mod herd;
+mod many;
 mod median;
 mod pairs;
 mod run;
@@ -23,6 +24,8 @@ pub(crate) enum What {
     Herd(herd::Args),
     /// Acquire and release, durable, against `pgbench` with the same statements.
     Pairs(pairs::Args),
+    /// What it costs to hold ten thousand leases in one process.
+    Many(many::Args),
     /// What `lease run` adds to the time of a command that does nothing.
     Run(run::Args),
 }
@@ -33,6 +36,7 @@ pub(crate) fn run(what: &What) -> anyhow::Result<Report> {
         What::Statements(args) => statements::run(args),
         What::Herd(args) => herd::run(args),
         What::Pairs(args) => pairs::run(args),
+        What::Many(args) => many::run(args),
         What::Run(args) => run::run(args),
     }
 }
