@@ -15,8 +15,17 @@ pub(crate) mod code {
     pub(crate) const USAGE: u8 = 64;
     /// `EX_UNAVAILABLE`: may be better later.
     pub(crate) const UNAVAILABLE: u8 = 69;
+    /// `EX_IOERR`: the lease was lost while the command ran.
+    pub(crate) const LOST: u8 = 74;
+    /// `EX_TEMPFAIL`: the lease was not acquired.
+    pub(crate) const BUSY: u8 = 75;
     /// `EX_CONFIG`: somebody has to change something.
     pub(crate) const CONFIG: u8 = 78;
+    /// As `timeout` has it.
+    pub(crate) const TIME_LIMIT: u8 = 124;
+    /// As shells have them.
+    pub(crate) const NOT_EXECUTABLE: u8 = 126;
+    pub(crate) const NOT_FOUND: u8 = 127;
 }
 
 /// The answer of a command that could do its work.
@@ -24,6 +33,8 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) json: Value,
     pub(crate) code: u8,
+    /// Whether everything was written already, while the command ran.
+    pub(crate) is_shown: bool,
 }
 
 impl Answer {
@@ -32,6 +43,16 @@ impl Answer {
             text: text.into(),
             json,
             code: code::DONE,
+            is_shown: false,
+        }
+    }
+
+    /// Of a command that wrote all it had to say.
+    pub(crate) fn shown(code: u8) -> Self {
+        Self {
+            code,
+            is_shown: true,
+            ..Self::done("", Value::Null)
         }
     }
 
@@ -51,6 +72,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            code: code::USAGE,
+        }
+    }
+
     pub(crate) fn config(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

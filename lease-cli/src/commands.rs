@@ -6,11 +6,12 @@ use std::fs;
 use clap::CommandFactory;
 use lease_core::{Evict, Label, Release};
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use crate::answer::{Answer, Failure};
 use crate::args::{Cli, Command, Why};
 use crate::database::Url;
-use crate::rows;
+use crate::{demo, doctor, rows, watch};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: &Cli) -> Result<Answer, Failure> {
@@ -33,12 +34,17 @@ pub(crate) fn run(cli: &Cli) -> Result<Answer, Failure> {
             let schema = Url::of(&cli.place)?.schema()?.trim_end();
             Ok(Answer::done(format!("{schema};"), json!({ "sql": schema })))
         }
-        command => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| Failure::config(format!("no runtime: {error}")))?;
-            runtime.block_on(on_the_database(command, &Url::of(&cli.place)?))
-        }
+        Command::Watch(options) => runtime()?.block_on(watch::run(cli, options)),
+        Command::Doctor => runtime()?.block_on(doctor::run(cli)),
+        Command::Demo => runtime()?.block_on(demo::run(cli)),
+        Command::DemoPod(options) => runtime()?.block_on(demo::run_pod(options)),
+        command => runtime()?.block_on(on_the_database(command, &Url::of(&cli.place)?)),
     }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::config(format!("no runtime: {error}")))
 }
 
 async fn on_the_database(command: &Command, url: &Url) -> Result<Answer, Failure> {
@@ -102,7 +108,7 @@ async fn on_the_database(command: &Command, url: &Url) -> Result<Answer, Failure
             database.migrate().await?;
             Answer::done("the table is there", json!({ "migrated": true }))
         }
-        Command::Completions { .. } | Command::Man { .. } => unreachable!("they need no database"),
+        _ => unreachable!("it is done elsewhere"),
     })
 }
 

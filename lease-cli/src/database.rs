@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lease_core::{Evict, Inspect, Label, LeaseName, LeaseRow, Note, Release, RepoError};
+use lease_core::{Evict, Finding, Inspect, Label, Lease, LeaseBuilder, LeaseName, LeaseRow, Note, Release, RepoError};
+use lease_mysql::MysqlRepo;
 use lease_postgres::PostgresRepo;
 use lease_sqlite::SqliteRepo;
 
@@ -13,11 +14,14 @@ use crate::answer::Failure;
 use crate::args::Where;
 
 /// The URL of a database, which may have a password in it.
+#[derive(Clone)]
 pub(crate) struct Url(String);
 
 /// A database with leases.
 pub(crate) enum Database {
     Postgres(PostgresRepo),
+    /// MariaDB too.
+    Mysql(MysqlRepo),
     Sqlite(SqliteRepo),
 }
 
@@ -43,6 +47,23 @@ impl Url {
             Some(file) => Self::in_file(Path::new(&file)),
             None => Err(Failure::config(NONE)),
         }
+    }
+
+    /// One that this program made itself.
+    pub(crate) fn in_words(url: String) -> Self {
+        Self(url)
+    }
+
+    /// One that the environment has under this name.
+    pub(crate) fn of_variable(name: &str) -> Result<Self, Failure> {
+        variable(name)?
+            .map(Self)
+            .ok_or_else(|| Failure::config(format!("{name} is not set")))
+    }
+
+    /// As it was given: not to be shown.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 
     fn in_file(file: &Path) -> Result<Self, Failure> {
@@ -75,13 +96,16 @@ impl Url {
     pub(crate) fn schema(&self) -> Result<&'static str, Failure> {
         Ok(match self.engine()? {
             Engine::Postgres => lease_postgres::SCHEMA,
+            Engine::Mysql => lease_mysql::SCHEMA,
             Engine::Sqlite => lease_sqlite::SCHEMA,
         })
     }
 
+    /// A server is connected to when it is used, and once: a command has one thing to ask it.
     pub(crate) async fn open(&self) -> Result<Database, Failure> {
         Ok(match self.engine()? {
-            Engine::Postgres => Database::Postgres(PostgresRepo::connect(&self.0).await?),
+            Engine::Postgres => Database::Postgres(PostgresRepo::lazy(&self.0)?),
+            Engine::Mysql => Database::Mysql(MysqlRepo::lazy(&self.0)?),
             Engine::Sqlite => {
                 let repo = SqliteRepo::connect(&self.0).await?;
                 repo.migrate().await?;
@@ -90,13 +114,29 @@ impl Url {
         })
     }
 
+    /// What there is to say of the database; of one that can't be connected to, why.
+    pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>, Failure> {
+        let found = match self.engine()?.connect(&self.0).await {
+            Ok(Database::Postgres(repo)) => repo.diagnose().await,
+            Ok(Database::Mysql(repo)) => Ok(connection_and_schema(&repo).await),
+            Ok(Database::Sqlite(repo)) => {
+                // As at any first use. What is wrong with it is one of the findings.
+                let _ = repo.migrate().await;
+                repo.diagnose().await
+            }
+            Err(error) => Err(error),
+        };
+        Ok(found.unwrap_or_else(|error| vec![Finding::failure("connection", &error)]))
+    }
+
     fn engine(&self) -> Result<Engine, Failure> {
         match self.0.split_once(':').map(|(scheme, _)| scheme) {
             Some("postgres" | "postgresql") => Ok(Engine::Postgres),
+            Some("mysql") => Ok(Engine::Mysql),
             Some("sqlite") => Ok(Engine::Sqlite),
             // Not what it is instead: it may be a mistyped password.
             _ => Err(Failure::config(
-                "the URL begins with none of postgres:, postgresql: and sqlite:",
+                "the URL begins with none of postgres:, postgresql:, mysql: and sqlite:",
             )),
         }
     }
@@ -104,7 +144,27 @@ impl Url {
 
 enum Engine {
     Postgres,
+    Mysql,
     Sqlite,
+}
+
+impl Engine {
+    async fn connect(&self, url: &str) -> Result<Database, RepoError> {
+        Ok(match self {
+            Self::Postgres => Database::Postgres(PostgresRepo::connect(url).await?),
+            Self::Mysql => Database::Mysql(MysqlRepo::connect(url).await?),
+            Self::Sqlite => Database::Sqlite(SqliteRepo::connect(url).await?),
+        })
+    }
+}
+
+/// What can be said of any database.
+async fn connection_and_schema(repo: &MysqlRepo) -> Vec<Finding> {
+    let schema = match repo.check_schema().await {
+        Ok(()) => Finding::ok("schema", "the table is as it must be"),
+        Err(error) => Finding::failure("schema", &error),
+    };
+    vec![Finding::ok("connection", "MySQL or MariaDB answers"), schema]
 }
 
 fn variable(name: &str) -> Result<Option<String>, Failure> {
@@ -120,12 +180,18 @@ macro_rules! each {
     ($self:ident, $repo:ident => $call:expr) => {
         match $self {
             Self::Postgres($repo) => $call,
+            Self::Mysql($repo) => $call,
             Self::Sqlite($repo) => $call,
         }
     };
 }
 
 impl Database {
+    /// Leases of this database.
+    pub(crate) fn lease(&self) -> LeaseBuilder {
+        each!(self, repo => Lease::builder(repo.clone()))
+    }
+
     pub(crate) async fn list(&self) -> Result<Vec<LeaseRow>, RepoError> {
         each!(self, repo => repo.list().await)
     }

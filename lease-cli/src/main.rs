@@ -4,15 +4,26 @@ mod answer;
 mod args;
 mod commands;
 mod database;
+mod demo;
+mod doctor;
 mod rows;
+mod run;
+mod terminal;
+mod watch;
 
-use std::io::{self, ErrorKind, Write};
+use std::env;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing::Level;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::answer::{Answer, Failure, code};
-use crate::args::Cli;
+use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -23,16 +34,43 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { code::USAGE } else { code::DONE });
         }
     };
-    match commands::run(&cli) {
-        Ok(answer) => print(&cli, &answer),
-        Err(Failure { text, code }) => {
-            let _ = writeln!(io::stderr(), "lease: {text}");
-            ExitCode::from(code)
-        }
-    }
+    narrate(cli.verbose);
+    let done = match &cli.command {
+        Command::Run(args) => run::run(&cli, args).map(ExitCode::from),
+        // Not let, it has nothing to say: it is somebody else's story.
+        Command::Job { gate, command } => run::start::job(*gate, command).map_or(Ok(ExitCode::FAILURE), Err),
+        Command::Watchdog => Ok(match run::watchdog::watch() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        }),
+        _ => commands::run(&cli).map(|answer| print(&cli, &answer)),
+    };
+    done.unwrap_or_else(|Failure { text, code }| {
+        let _ = writeln!(io::stderr(), "lease: {text}");
+        ExitCode::from(code)
+    })
+}
+
+/// Says on standard error what the library tells of.
+fn narrate(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => Level::INFO,
+        _ => Level::DEBUG,
+    };
+    let colour = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let only_ours = Targets::new().with_target("lease", level);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(colour)
+        .without_time();
+    tracing_subscriber::registry().with(lines.with_filter(only_ours)).init();
 }
 
 fn print(cli: &Cli, answer: &Answer) -> ExitCode {
+    if answer.is_shown {
+        return ExitCode::from(answer.code);
+    }
     let text = if cli.json {
         answer.json.to_string()
     } else if cli.quiet && answer.code == code::DONE {

@@ -113,7 +113,7 @@ fn time(time: DbTime) -> String {
 }
 
 /// No text of a row can move a terminal's cursor.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()

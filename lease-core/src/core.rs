@@ -1,15 +1,16 @@
 //! [`Core`]: what the clones of a `Lease` and its jobs share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::dyn_repo::DynRepo;
 use crate::keeper::{Command, Given, Keeper, KeeperLink, TenureId};
-use crate::names::Names;
+use crate::names::{Names, Reservation};
 use crate::observe::{Event, EventSink};
 use crate::tenure::TenureMutant;
 use crate::{
@@ -24,8 +25,9 @@ pub(crate) struct Core {
     pub(crate) keeper_on: Option<Handle>,
     events: OnceLock<EventSink>,
     keeper: Mutex<Option<KeeperLink>>,
-    names: Names,
-    closing: AtomicBool,
+    pub(crate) names: Names,
+    /// From now on nothing starts.
+    pub(crate) closing: CancellationToken,
     ids: AtomicU64,
 }
 
@@ -46,20 +48,25 @@ impl Core {
             events: OnceLock::new(),
             keeper: Mutex::new(None),
             names: Names::default(),
-            closing: AtomicBool::new(false),
+            closing: CancellationToken::new(),
             ids: AtomicU64::new(0),
         }
     }
 
-    /// One try, under a holder of its own.
-    pub(crate) async fn ask(&self, name: &LeaseName, timing: Timing) -> Result<Guard, Skip> {
-        if self.is_closing() {
-            return Err(Skip::ShuttingDown);
+    /// One try, under a holder of its own. Without a lease the name is still reserved.
+    pub(crate) async fn ask(
+        &self,
+        name: &LeaseName,
+        timing: Timing,
+        reservation: Reservation,
+    ) -> Result<Guard, (Skip, Reservation)> {
+        if self.closing.is_cancelled() {
+            return Err((Skip::ShuttingDown, reservation));
         }
-        let Some(reservation) = self.names.reserve(name) else {
-            return Err(Skip::BusyHere);
+        let keeper = match self.keeper() {
+            Ok(keeper) => keeper,
+            Err(error) => return Err((Skip::Store(error.with_lease(name)), reservation)),
         };
-        let keeper = self.keeper().map_err(|error| Skip::Store(error.with_lease(name)))?;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let claim = Claim::new(name.clone(), self.holder(timing), timing.ttl());
         let (reply, given) = oneshot::channel();
@@ -74,13 +81,14 @@ impl Core {
             id,
             answered: false,
         };
-        match given.await {
-            Ok(Given::Granted(tenancy)) => Ok(Guard::new(tenancy, asked.answered(), id, reservation)),
-            Ok(Given::Busy(incumbent)) => Err(Skip::Busy(incumbent)),
-            Ok(Given::Failed(error)) => Err(Skip::Store(error)),
-            Ok(Given::ShuttingDown) => Err(Skip::ShuttingDown),
-            Err(_) => Err(Skip::Store(keeper_error("the keeper died meanwhile").with_lease(name))),
-        }
+        let skip = match given.await {
+            Ok(Given::Granted(tenancy)) => return Ok(Guard::new(tenancy, asked.answered(), id, reservation)),
+            Ok(Given::Busy(incumbent)) => Skip::Busy(incumbent),
+            Ok(Given::Failed(error)) => Skip::Store(error),
+            Ok(Given::ShuttingDown) => Skip::ShuttingDown,
+            Err(_) => Skip::Store(keeper_error("the keeper died meanwhile").with_lease(name)),
+        };
+        Err((skip, reservation))
     }
 
     /// A new holder for each try. One that was released must never be acquired with again.
@@ -109,15 +117,6 @@ impl Core {
             name: name.clone(),
             skip: skip.clone(),
         });
-    }
-
-    /// From now on nothing starts.
-    pub(crate) fn close(&self) {
-        self.closing.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::SeqCst)
     }
 
     /// The keeper, if one was started and lives.

@@ -56,7 +56,7 @@ impl RepoErrorKind {
         )
     }
 
-    const fn advice(self) -> &'static str {
+    pub(crate) const fn advice(self) -> &'static str {
         match self {
             Self::Config => "the configuration can't be used: correct the URL or the setting",
             Self::Denied => "the server refused access: check user, password, database and grants",

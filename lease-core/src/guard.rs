@@ -6,6 +6,7 @@ use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use tokio::sync::oneshot;
@@ -178,11 +179,13 @@ impl Guard {
 
     fn tell_finished(&mut self, reply: Option<oneshot::Sender<Result<Release, RepoError>>>) {
         self.finished = true;
-        self.reservation = None;
+        self.tenancy.ended.store(true, Ordering::SeqCst);
         self.keeper.send(Command::Finished {
             id: self.id,
             ran: self.used,
             reply,
+            // Without anybody who waits, the name is free again now: a store that is silent holds up no tick.
+            reservation: self.reservation.take().filter(Reservation::is_awaited),
         });
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -73,6 +73,18 @@ impl Held {
         !self.tenancy.is_over()
     }
 
+    /// Fires it, unless it has fired.
+    pub(crate) fn tell(&self, stop: Stop) -> bool {
+        let told = self.tenancy.stop().is_some();
+        self.tenancy.tell(stop);
+        !told
+    }
+
+    /// Whether f is gone and the lease on its way back.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.tenancy.ended.load(Ordering::SeqCst)
+    }
+
     /// How long the lease is ours for certain if no further renewal succeeds. Zero from `drop_at` on.
     #[must_use]
     pub fn remaining(&self) -> Duration {
@@ -135,6 +147,8 @@ pub(crate) struct Tenancy {
     pub(crate) clock: Arc<dyn Clock>,
     /// Nanoseconds of the [`Moment`] from which on no poll of f may begin.
     drop_at: AtomicU64,
+    /// Whether the guard is gone.
+    pub(crate) ended: AtomicBool,
     stop: OnceLock<Stop>,
     stopped: CancellationToken,
     /// Wakes whoever must drop f.
@@ -157,6 +171,7 @@ impl Tenancy {
             timing,
             clock,
             drop_at: AtomicU64::new(drop_at.as_nanos()),
+            ended: AtomicBool::new(false),
             stop: OnceLock::new(),
             stopped: CancellationToken::new(),
             dropped: CancellationToken::new(),

@@ -23,7 +23,7 @@ mod entry;
 mod link;
 mod will;
 
-use call::{Answered, Call};
+use call::{Answered, Answers, Call};
 use entry::Entry;
 pub(crate) use link::{Command, Given, KeeperLink, TenureId};
 
@@ -53,6 +53,8 @@ struct Context {
     clock: Arc<dyn Clock>,
     events: EventSink,
     calls: FuturesUnordered<Call>,
+    /// The tenures whose renewal is to be sent.
+    due: Vec<TenureId>,
 }
 
 /// Something the keeper does at a time, beside ticks.
@@ -77,6 +79,7 @@ impl Keeper {
                 clock,
                 events,
                 calls: FuturesUnordered::new(),
+                due: Vec::new(),
             },
             entries: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -92,13 +95,14 @@ impl Keeper {
         let mut open = true;
         loop {
             if self.waits_for_each_answer
-                && let Some(answered) = self.context.calls.next().await
+                && let Some(answers) = self.context.calls.next().await
             {
-                self.answered(answered);
+                self.answers(answers);
             }
             // Timers come first, so that a stop never waits behind answers or commands.
             self.ring();
             self.finish_shutdowns();
+            self.renew();
             // Looked at after the timers, since one of them may have ended the last tenure: nothing would wake us.
             if !open && self.entries.is_empty() {
                 return;
@@ -108,7 +112,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = sleep_until(&*clock, wake_at) => {}
-                Some(answered) = self.context.calls.next() => self.answered(answered),
+                Some(answers) = self.context.calls.next() => self.answers(answers),
                 command = commands.recv(), if open => match command {
                     Some(command) => self.command(command),
                     None => open = false,
@@ -122,10 +126,10 @@ impl Keeper {
     /// other nor the timers.
     fn take_what_is_there(&mut self, commands: &mut UnboundedReceiver<Command>) {
         for _ in 0..BATCH {
-            let Some(Some(answered)) = self.context.calls.next().now_or_never() else {
+            let Some(Some(answers)) = self.context.calls.next().now_or_never() else {
                 break;
             };
-            self.answered(answered);
+            self.answers(answers);
         }
         for _ in 0..BATCH {
             let Ok(command) = commands.try_recv() else { break };
@@ -179,9 +183,15 @@ impl Keeper {
             }
             Command::Abandoned { id } => self.tell(id, now, TenureEvent::Abandoned),
             Command::Started { id, at } => self.tell(id, at, TenureEvent::Started),
-            Command::Finished { id, ran, reply } => {
+            Command::Finished {
+                id,
+                ran,
+                reply,
+                reservation,
+            } => {
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.settle = reply;
+                    entry.reservation = reservation;
                 }
                 self.tell(id, now, TenureEvent::Finished { ran });
             }
@@ -200,6 +210,59 @@ impl Keeper {
 
     fn alarm(&mut self, at: Moment, alarm: Alarm) {
         self.alarms.entry(at).or_default().push(alarm);
+    }
+
+    /// Sends the renewals that are due, together where the store can do that; then those that are half due come along, so that
+    /// what was acquired at different times is soon renewed at one.
+    fn renew(&mut self) {
+        if self.context.due.is_empty() {
+            return;
+        }
+        let now = self.context.clock.now();
+        let size = self.context.repo.batch_size();
+        if size > 1 {
+            self.tell_all(now, TenureEvent::Gather);
+        }
+        let mut due = std::mem::take(&mut self.context.due);
+        due.sort_unstable();
+        for ids in due.chunks(size.max(1)) {
+            let company = ids
+                .iter()
+                .filter_map(|id| Some((*id, self.entries.get(id)?.in_company(now)?)));
+            let company: Vec<_> = if size > 1 { company.collect() } else { Vec::new() };
+            let together = company.len() > 1;
+            let is_along = |id: &TenureId| together && company.binary_search_by_key(id, |(id, _)| *id).is_ok();
+            for id in ids.iter().filter(|id| !is_along(id)) {
+                if let Some(entry) = self.entries.get(id) {
+                    self.context.calls.push(entry.renew(&self.context, *id, now));
+                }
+            }
+            if together {
+                let limit = company.iter().map(|(_, (_, limit))| *limit).min().unwrap_or_default();
+                let (ids, claims) = company
+                    .into_iter()
+                    .map(|(id, (claim, _))| (id, claim.limit(limit)))
+                    .unzip();
+                self.context.calls.push(call::batch(ids, claims, now, &self.context));
+            }
+        }
+    }
+
+    fn answers(&mut self, answers: Answers) {
+        match answers {
+            Answers::One(answered) => self.answered(answered),
+            Answers::Batch(batch) => {
+                // With no answer at all it is the store, and single statements would only add to its troubles.
+                let any = batch.iter().any(Answered::is_answer);
+                for answered in batch {
+                    if any && !answered.is_answer() {
+                        self.tell(answered.id, self.context.clock.now(), TenureEvent::LeftOut);
+                    } else {
+                        self.answered(answered);
+                    }
+                }
+            }
+        }
     }
 
     fn answered(&mut self, answered: Answered) {

@@ -146,7 +146,7 @@ impl Lease {
     /// # Cancelling
     /// Dropping this future changes nothing: the shutdown goes on.
     pub async fn shutdown(&self, grace: Duration) -> Vec<LeaseName> {
-        self.core.close();
+        self.core.closing.cancel();
         let Some(keeper) = self.core.running_keeper() else {
             return Vec::new();
         };

@@ -34,9 +34,12 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+#[cfg(feature = "tokio")]
+mod campaign;
 mod clock;
 #[cfg(feature = "tokio")]
 mod core;
+mod diagnose;
 #[cfg(feature = "tokio")]
 mod dyn_repo;
 mod error;
@@ -60,13 +63,20 @@ mod names;
 mod observe;
 #[cfg(feature = "tokio")]
 mod outcome;
+#[cfg(feature = "tokio")]
+mod periodic;
 mod repo;
+#[cfg(feature = "tokio")]
+mod shift;
 pub mod tenure;
 mod timing;
 
+#[cfg(feature = "tokio")]
+pub use campaign::{Campaign, Standing};
 pub use clock::Moment;
 #[cfg(feature = "tokio")]
 pub use clock::{BootClock, Clock, TokioClock};
+pub use diagnose::{ClockReading, Finding, Level};
 pub use error::{Operation, RepoError, RepoErrorKind};
 #[cfg(feature = "tokio")]
 pub use guard::Guard;
@@ -87,5 +97,7 @@ pub use name::{
 pub use observe::{EVENT_QUEUE, Event, Observer};
 #[cfg(feature = "tokio")]
 pub use outcome::{AcquireError, Invalid, LeaseOver, Outcome, Ran, Skip, Stop};
+#[cfg(feature = "tokio")]
+pub use periodic::Periodic;
 pub use repo::{Acquire, Claim, Incumbent, Loss, Release, Renew, Repo, microseconds};
 pub use timing::{InvalidTiming, MAX_TTL, MIN_STEP, MIN_TTL, OnLost, Options, RELEASE_LIMIT, Timing};

@@ -12,9 +12,11 @@ use crate::{
     RowTimes, microseconds,
 };
 
+mod freed;
 mod mutant;
 mod rows;
 
+use freed::Freed;
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;
 pub use rows::{Row, Rows};
@@ -32,6 +34,7 @@ pub struct MemoryRepo {
 
 struct Store {
     rows: Mutex<Rows>,
+    freed: Freed,
     /// Microseconds since 1970 at the zero of `now`, all moves of the clock included.
     offset_us: AtomicI64,
     now: Box<dyn Fn() -> Moment + Send + Sync>,
@@ -58,6 +61,7 @@ impl MemoryRepo {
         Self {
             store: Arc::new(Store {
                 rows: Mutex::new(Rows::default()),
+                freed: Freed::default(),
                 offset_us,
                 now: Box::new(now),
             }),
@@ -95,6 +99,7 @@ impl MemoryRepo {
     /// Deletes a row by hand, as no method of the contract does.
     pub fn delete_row(&self, name: &LeaseName) {
         self.rows().delete(name);
+        self.store.freed.happened();
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
@@ -166,14 +171,24 @@ impl Repo for MemoryRepo {
     }
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
-        let mut rows = self.rows();
-        Ok(rows.release(claim, self.now_us()))
+        let answer = self.rows().release(claim, self.now_us());
+        self.store.freed.happened();
+        Ok(answer)
     }
 
-    #[cfg(feature = "mutants")]
+    async fn freed(&self, _: &LeaseName) {
+        self.store.freed.next().await;
+    }
+
+    fn batch_size(&self) -> usize {
+        1_000
+    }
+
     async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        #[cfg_attr(not(feature = "mutants"), expect(unused_mut, reason = "only a mutant sorts"))]
         let mut order: Vec<&Claim> = claims.iter().collect();
         let mut rows = self.rows();
+        #[cfg(feature = "mutants")]
         if rows.breaks(Mutant::RenewAllSorts) {
             order.sort_by(|a, b| a.name.cmp(&b.name));
         }
@@ -208,8 +223,9 @@ impl Inspect for MemoryRepo {
     }
 
     async fn evict_now(&self, name: &LeaseName, by: &Label, reason: &Note) -> Result<Evict, RepoError> {
-        let mut rows = self.rows();
-        Ok(rows.evict(name, by, reason, self.now_us(), true))
+        let answer = self.rows().evict(name, by, reason, self.now_us(), true);
+        self.store.freed.happened();
+        Ok(answer)
     }
 
     async fn pause(&self, name: &LeaseName, duration: Duration, by: &Label, reason: &Note) -> Result<(), RepoError> {
@@ -219,8 +235,9 @@ impl Inspect for MemoryRepo {
     }
 
     async fn resume(&self, name: &LeaseName) -> Result<Release, RepoError> {
-        let mut rows = self.rows();
-        Ok(rows.resume(name, self.now_us()))
+        let answer = self.rows().resume(name, self.now_us());
+        self.store.freed.happened();
+        Ok(answer)
     }
 
     async fn purge(&self, older_than: Duration) -> Result<u64, RepoError> {

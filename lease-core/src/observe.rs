@@ -82,6 +82,15 @@ pub enum Event {
         /// What became of the release.
         release: Result<Release, RepoError>,
     },
+    /// A job that is repeated returned an error. It is repeated all the same.
+    Failed {
+        /// Which lease.
+        name: LeaseName,
+        /// The fencing token it ran under.
+        token: Token,
+        /// What it said.
+        error: String,
+    },
     /// The keeper died.
     KeeperDied,
 }
@@ -148,6 +157,9 @@ impl Event {
             } => {
                 let source = source(error);
                 tracing::warn!(target: "lease", lease = name.as_str(), token = token.get(), kind = error.kind().as_str(), %error, source, "ended");
+            }
+            Self::Failed { name, token, error } => {
+                tracing::error!(target: "lease", lease = name.as_str(), token = token.get(), error, "failed");
             }
             Self::KeeperDied => tracing::error!(target: "lease", "keeper died"),
         }

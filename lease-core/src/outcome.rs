@@ -98,8 +98,11 @@ pub enum Stop {
     },
     /// f has had the time it was given.
     TimeLimit,
-    /// [`Lease::shutdown`](crate::Lease::shutdown) was called.
+    /// [`Lease::shutdown`](crate::Lease::shutdown) was called, or the shutdown of a [`Periodic`](crate::Periodic) or
+    /// [`Campaign`](crate::Campaign) fired.
     ShutDown,
+    /// A leader was asked to end: [`Standing::resign`](crate::Standing::resign).
+    Resigned,
     /// The thread that renews died. The lease ends when its last renewal does.
     Keeper,
 }
@@ -113,6 +116,7 @@ impl Stop {
             Self::Overdue { .. } => "overdue",
             Self::TimeLimit => "time_limit",
             Self::ShutDown => "shut_down",
+            Self::Resigned => "resigned",
             Self::Keeper => "keeper",
         }
     }
@@ -132,6 +136,7 @@ impl fmt::Display for Stop {
             Self::Overdue { last_error: None } => f.write_str("no renewal in time: the store has not answered"),
             Self::TimeLimit => f.write_str("the time limit is reached"),
             Self::ShutDown => f.write_str("this process shuts down"),
+            Self::Resigned => f.write_str("this leader was asked to resign"),
             Self::Keeper => f.write_str("the thread that renews has died"),
         }
     }

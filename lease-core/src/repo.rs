@@ -53,9 +53,10 @@ pub trait Repo: Send + Sync + 'static {
     /// [`RepoError`]: not known whether it was released.
     fn release(&self, claim: &Claim) -> impl Future<Output = Result<Release, RepoError>> + Send;
 
-    /// Renews several leases. The answers have the length and the order of `claims`.
+    /// Renews several leases, no two of one name. The answers have the length and the order of `claims`.
     ///
-    /// A row that is skipped because it is locked is an error of kind `Conflict`. As provided, one after the other.
+    /// A row that is locked is skipped, not waited for: an error of kind `Conflict`. An error means unknown, for that lease
+    /// alone; the keeper renews it singly. All claims have the same limit. As provided, one after the other.
     fn renew_all(&self, claims: &[Claim]) -> impl Future<Output = Vec<Result<Renew, RepoError>>> + Send {
         async move {
             let mut answers = Vec::with_capacity(claims.len());
@@ -64,6 +65,12 @@ pub trait Repo: Send + Sync + 'static {
             }
             answers
         }
+    }
+
+    /// How many leases [`renew_all`](Self::renew_all) renews at the price of one. As provided one: the keeper then renews
+    /// each by [`renew`](Self::renew), side by side.
+    fn batch_size(&self) -> usize {
+        1
     }
 
     /// Resolves when the lease may have become free: a hint to try again, never proof. As provided, never.

@@ -175,6 +175,16 @@ impl Timing {
         })
     }
 
+    /// For a job that is repeated at this interval: with this minimum, unless it has one.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn every(mut self, every: Duration, minimum: Duration) -> Result<Self, InvalidTiming> {
+        within("the interval", every, MIN_TTL, MAX_TTL)?;
+        if self.at_least_for.is_zero() {
+            self.at_least_for = minimum;
+        }
+        Ok(self)
+    }
+
     /// Whether this rule is broken. Without the feature `mutants` it is `false` for the compiler, and nothing of it is
     /// left.
     pub(crate) const fn breaks(&self, rule: TenureMutant) -> bool {

@@ -86,7 +86,7 @@ async fn a_shutdown_names_what_would_not_end_and_leaves_its_row() {
         .unwrap();
     let running = tokio::spawn(async move { job.run(async |_| std::future::pending::<()>().await).await });
     world.sleep(secs(1)).await;
-    assert_eq!(lease.shutdown(secs(3)).await, [NAME]);
+    assert_eq!(lease.shutdown(secs(3)).await, std::slice::from_ref(&NAME));
     assert!(
         !world.is_free() && world.row().unwrap().released_at.is_none(),
         "nothing is released"

@@ -60,6 +60,18 @@ impl MysqlRepo {
         Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
     }
 
+    /// As [`connect`](Self::connect), but nothing is opened: for programs that start while the database may be away, or that
+    /// take a lease at once. What is wrong with the server is the answer to the first operation.
+    ///
+    /// # Errors
+    /// `Config` for a URL that can't be used. It does not show the password.
+    pub fn lazy(url: &str) -> Result<Self, RepoError> {
+        Ok(Self::with_source(Source::own(
+            Arc::new(Settings::parse(url)?),
+            POOL_SIZE,
+        )))
+    }
+
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
     ///
     /// Each operation runs there as a task. So the lease depends on that runtime and on a free connection: if the

@@ -7,7 +7,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel_async::pooled_connection::PoolError as ManagerError;
 use diesel_async::pooled_connection::deadpool::PoolError;
 use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
@@ -15,7 +15,7 @@ use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
 use crate::schema;
 use crate::session::ConnectFailure;
 use crate::sql;
-use crate::target::Session;
+use crate::target::{Session, Target};
 
 /// What an error is about.
 #[derive(Debug, Clone)]
@@ -126,8 +126,8 @@ pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error:
 
 /// What a probe found to be wrong.
 pub(crate) struct Reason {
-    kind: RepoErrorKind,
-    text: String,
+    pub(crate) kind: RepoErrorKind,
+    pub(crate) text: String,
 }
 
 impl Reason {
@@ -152,17 +152,9 @@ pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Resu
     } else {
         "SELECT,INSERT,UPDATE"
     };
-    let (read_only, found, out_of_reach, missing_grants): (bool, bool, bool, String) =
-        sql::only(session.rows(sql::Probe, &[sql::Value::Text(grants)]).await?)?;
-    Ok(if !found && out_of_reach {
-        let text = format!("the role has no USAGE on the schema of the table {}", session.target);
-        Some(Reason::new(RepoErrorKind::Denied, text))
-    } else if !found {
-        let text = match session.target.schema() {
-            Some(_) => format!("there is no table {}", session.target),
-            None => format!("there is no table {} in the search path", session.target),
-        };
-        Some(Reason::new(RepoErrorKind::SchemaMissing, text))
+    let (read_only, found, out_of_reach, missing_grants) = probe(session, grants).await?;
+    Ok(if !found {
+        Some(not_found(session.target, out_of_reach))
     } else if let Some(problems) = schema::problems(session).await? {
         Some(Reason::new(RepoErrorKind::SchemaMismatch, problems))
     } else if read_only {
@@ -173,6 +165,26 @@ pub(crate) async fn reason(session: &mut Session<'_>, subject: &Subject) -> Resu
     } else {
         None
     })
+}
+
+/// Whether the server is read-only, the table is there, it is out of reach, and which of the grants are missing.
+pub(crate) async fn probe(session: &mut Session<'_>, grants: &str) -> QueryResult<(bool, bool, bool, String)> {
+    let schema = session.target.schema().unwrap_or_default().to_owned();
+    let values = [sql::Value::Text(grants), sql::Value::Text(&schema)];
+    sql::only(session.rows(sql::Probe, &values).await?)
+}
+
+/// What it means that the table is not found.
+pub(crate) fn not_found(target: &Target, out_of_reach: bool) -> Reason {
+    if out_of_reach {
+        let text = format!("the role has no USAGE on the schema of the table {target}");
+        return Reason::new(RepoErrorKind::Denied, text);
+    }
+    let text = match target.schema() {
+        Some(_) => format!("there is no table {target}"),
+        None => format!("there is no table {target} in the search path"),
+    };
+    Reason::new(RepoErrorKind::SchemaMissing, text)
 }
 
 /// A cause with what was found out about it.

@@ -1,6 +1,7 @@
 #![doc = include_str!("docs.md")]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod diagnose;
 mod error;
 pub mod fence;
 mod inspect;

@@ -13,7 +13,10 @@ use tokio::runtime::Handle;
 use crate::error::{Failure, Subject, text};
 use crate::pool::{POOL_SIZE, Source};
 use crate::session::Settings;
-use crate::sql::{self, Value::Int, Value::Text};
+use crate::sql::{
+    self,
+    Value::{Int, Ints, Text, Texts},
+};
 use crate::target::{Session, Target};
 use crate::task::Task;
 use crate::value::{Lossy, left, span};
@@ -59,6 +62,18 @@ impl PostgresRepo {
         let settings = Arc::new(Settings::parse(url)?);
         settings.probe().await?;
         Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
+    }
+
+    /// As [`connect`](Self::connect), but nothing is opened: for programs that start while the database may be away, or that
+    /// take a lease at once. What is wrong with the server is the answer to the first operation.
+    ///
+    /// # Errors
+    /// `Config` for a URL that can't be used. It does not show the password.
+    pub fn lazy(url: &str) -> Result<Self, RepoError> {
+        Ok(Self::with_source(Source::own(
+            Arc::new(Settings::parse(url)?),
+            POOL_SIZE,
+        )))
     }
 
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
@@ -165,6 +180,24 @@ impl Repo for PostgresRepo {
             .await
     }
 
+    fn batch_size(&self) -> usize {
+        1_000
+    }
+
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        let Some(Claim { limit, .. }) = claims.first() else {
+            return Vec::new();
+        };
+        let answers = self
+            .source
+            .run(&self.target, RenewingAll(claims.to_vec()), *limit)
+            .await;
+        answers.unwrap_or_else(|error| {
+            let each = claims.iter().map(|claim| Err(error.clone().with_lease(&claim.name)));
+            each.collect()
+        })
+    }
+
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
         let task = Releasing {
             claim: claim.clone(),
@@ -245,6 +278,55 @@ impl Task for Renewing {
                 return Ok(Renew::Lost(loss));
             }
         }
+    }
+}
+
+struct RenewingAll(Vec<Claim>);
+
+impl Task for RenewingAll {
+    type Answer = Vec<Result<Renew, RepoError>>;
+
+    fn subject(&self) -> Subject {
+        Subject::new(Operation::Renew)
+    }
+
+    async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Self::Answer, Failure> {
+        type Row = (
+            bool,
+            Option<Lossy>,
+            Option<PgTimestamp>,
+            Option<PgTimestamp>,
+            PgTimestamp,
+        );
+        let names: Vec<&str> = self.0.iter().map(|claim| claim.name.as_str()).collect();
+        let holders: Vec<&str> = self.0.iter().map(|claim| claim.holder.as_str()).collect();
+        let ttls: Vec<i64> = self.0.iter().map(|claim| span(claim.ttl)).collect();
+        let values = [Texts(&names), Texts(&holders), Ints(&ttls)];
+        let rows: Vec<Row> = session.rows(sql::RenewAll, &values).await?;
+        let answers = self
+            .0
+            .iter()
+            .zip(rows)
+            .map(|(claim, (renewed, holder, released_at, expires_at, now))| {
+                if renewed {
+                    return Ok(Renew::Renewed);
+                }
+                let Some((row_holder, expires_at)) = holder.zip(expires_at) else {
+                    return Ok(Renew::Lost(Loss::Gone));
+                };
+                let (released, expires_in) = (released_at.is_some(), left(expires_at, now));
+                if row_holder.0 == claim.holder.as_str() && !released && expires_in.is_some() {
+                    let error = Subject::of(Operation::Renew, &claim.name).error(RepoErrorKind::Conflict);
+                    return Err(error.with_source(text("the row is locked")).never_executed());
+                }
+                Ok(Renew::Lost(Loss::of_row(
+                    &row_holder.0,
+                    &claim.holder,
+                    released,
+                    expires_in,
+                )))
+            });
+        Ok(answers.collect())
     }
 }
 

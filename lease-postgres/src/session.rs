@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     /// ends while a host says nothing leaves the next statement another host.
     begin_with: AtomicUsize,
     tls: MakeRustlsConnect,
+    verifies: bool,
 }
 
 impl Settings {
@@ -51,12 +52,24 @@ impl Settings {
             config.application_name("lease");
         }
         config.ssl_mode(tls.mode.for_driver());
+        let verifies = tls.verifies();
         let tls = tls.connector().map_err(refused)?;
         Ok(Self {
             hosts: hosts::each(&config),
             begin_with: AtomicUsize::new(0),
             tls,
+            verifies,
         })
+    }
+
+    /// Whether a server must show a certificate that leads to a root.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verifies
+    }
+
+    /// Whether each host is this machine.
+    pub(crate) fn is_near(&self) -> bool {
+        self.hosts.iter().all(hosts::is_near)
     }
 
     /// Opens a connection, driven by the runtime this is polled on. Each host gets an equal share of the time.

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{Error, QueryResult};
-use diesel::sql_types::{BigInt, Nullable, Text, Timestamptz};
+use diesel::sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz};
 
 /// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
 pub(crate) trait Statement: Send + Sync + 'static {
@@ -28,6 +28,8 @@ pub(crate) trait Statement: Send + Sync + 'static {
 pub(crate) enum Value<'a> {
     Text(&'a str),
     Int(i64),
+    Texts(&'a [&'a str]),
+    Ints(&'a [i64]),
 }
 
 /// A statement with its values, ready to run.
@@ -73,6 +75,8 @@ impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Pg> for Bound<'_, S, OWN_
             match value {
                 Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value)?,
                 Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
+                Some(Value::Texts(values)) => out.push_bind_param::<Array<Text>, [&str]>(values)?,
+                Some(Value::Ints(values)) => out.push_bind_param::<Array<BigInt>, [i64]>(values)?,
                 None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
             }
             out.push_sql(text);
@@ -185,6 +189,25 @@ statement! {
     Why -> (Text, Nullable<Timestamptz>, Timestamptz, Timestamptz):
     "SELECT holder::text COLLATE \"C\", released_at::timestamptz, expires_at::timestamptz, clock_timestamp() ",
     "FROM task_leases WHERE name = $1",
+}
+
+statement! {
+    /// Law L3 for several: names, holders, ttls. Answers a row for each, in their order: whether it was renewed, and what stood in
+    /// the row before. A row that anybody has locked is skipped, and so is found ours and live, and not renewed.
+    RenewAll -> (Bool, Nullable<Text>, Nullable<Timestamptz>, Nullable<Timestamptz>, Timestamptz):
+    "WITH asked AS MATERIALIZED (SELECT a.name, a.holder, a.ttl, a.n ",
+        "FROM unnest($1, $2, $3) WITH ORDINALITY AS a (name, holder, ttl, n)), ",
+    "seen AS MATERIALIZED (SELECT a.n, l.holder::text COLLATE \"C\" AS holder, l.released_at, l.expires_at ",
+        "FROM asked a JOIN task_leases l ON l.name = a.name), ",
+    "free AS MATERIALIZED (SELECT l.name FROM asked a JOIN task_leases l ON l.name = a.name AND l.holder = a.holder ",
+        "FOR NO KEY UPDATE OF l SKIP LOCKED), ",
+    "renewed AS (",
+        "UPDATE task_leases t SET expires_at = GREATEST(t.expires_at, clock_timestamp() + a.", us!("ttl"), ") ",
+        "FROM asked a JOIN free ON free.name = a.name ",
+        "WHERE t.name = a.name AND t.holder = a.holder AND t.released_at IS NULL AND t.expires_at > clock_timestamp() ",
+        "RETURNING a.n) ",
+    "SELECT renewed.n IS NOT NULL, seen.holder, seen.released_at::timestamptz, seen.expires_at::timestamptz, ",
+    "clock_timestamp() FROM asked a LEFT JOIN renewed ON renewed.n = a.n LEFT JOIN seen ON seen.n = a.n ORDER BY a.n",
 }
 
 statement! {
@@ -304,16 +327,24 @@ statement! {
     "AND t.expires_at <= clock_timestamp() - ", us!("$2"), " AND t.token < ", clock_us!(),
 }
 
+/// Whether a schema that the table's name has is closed to us. A look for the table in it would then be an error.
+macro_rules! closed {
+    () => {
+        "EXISTS (SELECT 1 FROM pg_namespace n WHERE n.nspname = $2 AND NOT has_schema_privilege(n.oid, 'USAGE'))"
+    };
+}
+
 statement! {
     /// After a failure: is the server read-only, is the table there, may we reach it, and which of the grants in a list are
-    /// missing: grants.
+    /// missing: grants, schema, which is empty if none is named.
     Probe -> (diesel::sql_types::Bool, diesel::sql_types::Bool, diesel::sql_types::Bool, Text):
     "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, ",
-    "to_regclass('task_leases') IS NOT NULL, ",
-    "EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'task_leases' ",
+    "t.oid IS NOT NULL, ",
+    closed!(), " OR EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'task_leases' ",
         "AND NOT has_schema_privilege(c.relnamespace, 'USAGE')), ",
     "COALESCE((SELECT string_agg(p, ', ') FROM unnest(string_to_array($1, ',')) p ",
-        "WHERE NOT has_table_privilege(to_regclass('task_leases'), p)), '')",
+        "WHERE NOT has_table_privilege(t.oid, p)), '') ",
+    "FROM (SELECT CASE WHEN NOT ", closed!(), " THEN to_regclass('task_leases') END AS oid) t",
 }
 
 #[cfg(test)]
@@ -333,7 +364,7 @@ mod tests {
                 texts += ";\n";
             )*};
         }
-        add!(Acquire Renew Why Release ReleaseOrDelete List Get Evict EvictNow Pause Resume Purgeable Purge Probe);
+        add!(Acquire Renew RenewAll Why Release ReleaseOrDelete List Get Evict EvictNow Pause Resume Purgeable Purge Probe);
         use crate::fence::Check;
         add!(Check);
         assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");

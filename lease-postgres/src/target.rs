@@ -67,7 +67,11 @@ impl Target {
     pub(crate) fn rewrite(&self, text: &str) -> Option<String> {
         let quoted = &self.0.as_ref()?.quoted;
         let literal = format!("'{}'", quoted.replace('\'', "''"));
-        Some(text.replace("'task_leases'", &literal).replace("task_leases", quoted))
+        // In one go: the name itself may be `task_leases`, in another schema.
+        let parts = text
+            .split("'task_leases'")
+            .map(|part| part.replace("task_leases", quoted));
+        Some(parts.collect::<Vec<_>>().join(&literal))
     }
 }
 
@@ -128,6 +132,10 @@ mod tests {
             (
                 "ops.my leases",
                 r#"SELECT FROM "ops"."my leases" WHERE to_regclass('"ops"."my leases"')"#,
+            ),
+            (
+                "ops.task_leases",
+                r#"SELECT FROM "ops"."task_leases" WHERE to_regclass('"ops"."task_leases"')"#,
             ),
             (r#"a"b'c"#, r#"SELECT FROM "a""b'c" WHERE to_regclass('"a""b''c"')"#),
         ] {

@@ -10,6 +10,8 @@
 mod child;
 #[path = "lease/cut_off.rs"]
 mod cut_off;
+#[path = "lease/diagnose.rs"]
+mod diagnose;
 #[path = "lease/dropped.rs"]
 mod dropped;
 #[path = "lease/failover.rs"]

@@ -10,6 +10,8 @@ mod bad_input;
 mod conflicts;
 #[path = "sql/cost.rs"]
 mod cost;
+#[path = "sql/diagnose.rs"]
+mod diagnose;
 #[path = "sql/faults.rs"]
 mod faults;
 #[path = "sql/foreign_pool.rs"]

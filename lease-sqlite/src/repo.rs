@@ -25,7 +25,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct SqliteRepo {
     pub(crate) store: Store,
-    place: Place,
+    pub(crate) place: Place,
 }
 
 impl SqliteRepo {
@@ -123,6 +123,23 @@ fn peek(connection: &mut SqliteConnection, values: &[Value]) -> QueryResult<Opti
         }))
 }
 
+fn renew(connection: &mut SqliteConnection, claim: &Claim) -> QueryResult<Renew> {
+    let values = values(claim, claim.ttl);
+    loop {
+        if execute(connection, sql::Renew, &values)? > 0 {
+            return Ok(Renew::Renewed);
+        }
+        let Some(seen) = peek(connection, &values)? else {
+            return Ok(Renew::Lost(Loss::Gone));
+        };
+        // Ours and live after all: something moved in between.
+        if seen.holder != claim.holder.as_str() || seen.released || seen.expires_in.is_none() {
+            let loss = Loss::of_row(&seen.holder, &claim.holder, seen.released, seen.expires_in);
+            return Ok(Renew::Lost(loss));
+        }
+    }
+}
+
 impl Repo for SqliteRepo {
     /// Looks first, so that whoever does not get the lease only reads; then one statement decides.
     async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
@@ -156,21 +173,33 @@ impl Repo for SqliteRepo {
 
     async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
         let subject = Subject::of(Operation::Renew, &claim.name);
-        let (values, holder) = (values(claim, claim.ttl), claim.holder.clone());
-        let renewing = move |connection: &mut SqliteConnection| loop {
-            if execute(connection, sql::Renew, &values)? > 0 {
-                return Ok(Renew::Renewed);
-            }
-            let Some(seen) = peek(connection, &values)? else {
-                return Ok(Renew::Lost(Loss::Gone));
-            };
-            // Ours and live after all: something moved in between.
-            if seen.holder != holder.as_str() || seen.released || seen.expires_in.is_none() {
-                let loss = Loss::of_row(&seen.holder, &holder, seen.released, seen.expires_in);
-                return Ok(Renew::Lost(loss));
-            }
-        };
+        let own = claim.clone();
+        let renewing = move |connection: &mut SqliteConnection| renew(connection, &own);
         self.store.run(subject, claim.limit, renewing).await
+    }
+
+    fn batch_size(&self) -> usize {
+        1_000
+    }
+
+    /// In one transaction: each statement takes microseconds, and what costs is the way to the disk at the end.
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        let Some(Claim { limit, .. }) = claims.first() else {
+            return Vec::new();
+        };
+        let own = claims.to_vec();
+        let renewing = move |connection: &mut SqliteConnection| {
+            connection.immediate_transaction(|connection| own.iter().map(|claim| renew(connection, claim)).collect())
+        };
+        let answers: Result<Vec<Renew>, RepoError> =
+            self.store.run(Subject::new(Operation::Renew), *limit, renewing).await;
+        match answers {
+            Ok(answers) => answers.into_iter().map(Ok).collect(),
+            Err(error) => {
+                let each = claims.iter().map(|claim| Err(error.clone().with_lease(&claim.name)));
+                each.collect()
+            }
+        }
     }
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {

@@ -88,12 +88,16 @@ macro_rules! statement {
     };
 }
 
+pub(crate) use statement;
+
 /// The database's clock in microseconds since 1970, as tokens count. It ticks in milliseconds.
 macro_rules! now {
     () => {
         "(CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000)"
     };
 }
+
+pub(crate) use now;
 
 statement! {
     /// Who has a lease, without a lock: name.

@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "sql/diagnose.rs"]
+mod diagnose;
 #[path = "sql/errors.rs"]
 mod errors;
 #[path = "sql/locks.rs"]

@@ -184,6 +184,10 @@ impl<R: Repo> Repo for FaultyRepo<R> {
         self.meet(Operation::Release, slice::from_ref(claim), work).await
     }
 
+    fn batch_size(&self) -> usize {
+        self.inner.batch_size()
+    }
+
     async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
         let work = async { Ok(self.inner.renew_all(claims).await) };
         match self.meet(Operation::Renew, claims, work).await {

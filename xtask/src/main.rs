@@ -60,13 +60,11 @@ enum Verb {
     Model(model::Args),
     /// Plays worlds of pods under faults, a million tenures if told so, and fails if an invariant is violated.
     Sim(sim::Args),
-    /// Shows three pods on a real PostgreSQL: one is killed, another takes over.
+    /// `lease demo` on a real PostgreSQL: three pods, of which one is killed, one paused and one told to end.
     Demo(demo::Args),
     /// Takes figures from a real server, and fails where one misses its aim.
     #[command(subcommand)]
     Measure(measure::What),
-    #[command(hide = true)]
-    DemoPod(demo::PodArgs),
     #[command(hide = true)]
     HerdPod(measure::HerdPodArgs),
 }
@@ -84,7 +82,6 @@ impl Verb {
             Self::Sim(args) => sim::run(args),
             Self::Demo(args) => demo::run(args),
             Self::Measure(what) => measure::run(what),
-            Self::DemoPod(args) => demo::run_pod(args).map(|()| Report::default()),
             Self::HerdPod(args) => measure::run_herd_pod(args).map(|()| Report::default()),
         }
     }

@@ -2,7 +2,9 @@
 
 mod database;
 mod herd;
+mod median;
 mod pairs;
+mod run;
 mod statements;
 
 use std::os::unix::process::CommandExt;
@@ -21,6 +23,8 @@ pub(crate) enum What {
     Herd(herd::Args),
     /// Acquire and release, durable, against `pgbench` with the same statements.
     Pairs(pairs::Args),
+    /// What `lease run` adds to the time of a command that does nothing.
+    Run(run::Args),
 }
 
 /// The verb.
@@ -29,6 +33,7 @@ pub(crate) fn run(what: &What) -> anyhow::Result<Report> {
         What::Statements(args) => statements::run(args),
         What::Herd(args) => herd::run(args),
         What::Pairs(args) => pairs::run(args),
+        What::Run(args) => run::run(args),
     }
 }
 

@@ -65,7 +65,7 @@ impl Report {
         }
     }
 
-    fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let row = |values: &Vec<Value>| -> Value {
             let named = self.columns.iter().map(|&column| column.to_owned());
             Value::Object(named.zip(values.iter().cloned()).collect::<Map<_, _>>())

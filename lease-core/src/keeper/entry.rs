@@ -1,12 +1,14 @@
 //! [`Entry`]: one tenure in the keeper, with what its decisions do not depend on: texts, errors, and who waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::call::{Answered, Call, Reply, Sent, call};
 use super::{Context, Given, TenureId};
 use crate::held::Tenancy;
+use crate::names::Reservation;
 use crate::observe::Event as Told;
 use crate::tenure::{self, Cause, Effect, Event, Phase, Refusal, Settlement, Spread, Tenure};
 use crate::{
@@ -20,6 +22,8 @@ pub(super) struct Entry {
     pub(super) due: Option<Moment>,
     /// Who waits for the release.
     pub(super) settle: Option<oneshot::Sender<Result<Release, RepoError>>>,
+    /// The name, from f's end until the release is answered.
+    pub(super) reservation: Option<Reservation>,
     claim: Claim,
     timing: Timing,
     /// Who waits for the grant.
@@ -38,6 +42,7 @@ impl Entry {
             tenure: Tenure::ask(timing, now),
             due: None,
             settle: None,
+            reservation: None,
             claim,
             timing,
             reply: Some(reply),
@@ -82,39 +87,33 @@ impl Entry {
         )
     }
 
-    fn send(&self, context: &Context, id: TenureId, now: Moment, what: tenure::Call) -> Call {
-        match what {
-            tenure::Call::Renew => {
-                let claim = self.claim.clone().limit(self.timing.limit());
-                let sent = Sent {
-                    id,
-                    at: now,
-                    operation: Operation::Renew,
-                };
-                call(
-                    sent,
-                    &claim,
-                    &context.clock,
-                    context.repo.renew(claim.clone()),
-                    Reply::Renew,
-                )
-            }
-            tenure::Call::Release { at_least_for } => {
-                let claim = self.claim.clone().limit(RELEASE_LIMIT).at_least_for(at_least_for);
-                let sent = Sent {
-                    id,
-                    at: now,
-                    operation: Operation::Release,
-                };
-                call(
-                    sent,
-                    &claim,
-                    &context.clock,
-                    context.repo.release(claim.clone()),
-                    Reply::Release,
-                )
-            }
-        }
+    pub(super) fn renew(&self, context: &Context, id: TenureId, now: Moment) -> Call {
+        let claim = self.claim.clone().limit(self.timing.limit());
+        let sent = Sent {
+            id,
+            at: now,
+            operation: Operation::Renew,
+        };
+        let answer = context.repo.renew(claim.clone());
+        call(sent, &claim, &context.clock, answer, Reply::Renew)
+    }
+
+    /// For a renewal together with others, and how long that may take; `None` if there is no time for company.
+    pub(super) fn in_company(&self, now: Moment) -> Option<(Claim, Duration)> {
+        let limit = self.timing.limit();
+        let has_time = self.tenure.drop_at().since(now) / 2 >= limit;
+        has_time.then(|| (self.claim.clone(), limit))
+    }
+
+    fn release(&self, context: &Context, id: TenureId, now: Moment, at_least_for: Duration) -> Call {
+        let claim = self.claim.clone().limit(RELEASE_LIMIT).at_least_for(at_least_for);
+        let sent = Sent {
+            id,
+            at: now,
+            operation: Operation::Release,
+        };
+        let answer = context.repo.release(claim.clone());
+        call(sent, &claim, &context.clock, answer, Reply::Release)
     }
 
     /// Keeps what an answer says, and makes the tenure's event of it.
@@ -195,7 +194,11 @@ impl Entry {
 
     fn effect(&mut self, context: &mut Context, id: TenureId, now: Moment, effect: Effect) {
         match effect {
-            Effect::Send(what) => context.calls.push(self.send(context, id, now, what)),
+            Effect::Send(tenure::Call::Renew) => context.due.push(id),
+            Effect::Send(tenure::Call::RenewAlone) => context.calls.push(self.renew(context, id, now)),
+            Effect::Send(tenure::Call::Release { at_least_for }) => {
+                context.calls.push(self.release(context, id, now, at_least_for));
+            }
             Effect::Grant(token) => self.grant(context, token),
             Effect::Refuse(refusal) => self.refuse(refusal),
             Effect::Stop(cause) => {
@@ -282,6 +285,7 @@ impl Entry {
                 release: release.clone(),
             });
         }
+        self.reservation = None;
         if let Some(settle) = self.settle.take() {
             drop(settle.send(release));
         }

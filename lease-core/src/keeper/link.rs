@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::held::Tenancy;
+use crate::names::Reservation;
 use crate::{Claim, Incumbent, LeaseName, Moment, Release, RepoError, Timing};
 
 /// Which tenure of a `Lease`.
@@ -29,6 +30,8 @@ pub(crate) enum Command {
         id: TenureId,
         ran: bool,
         reply: Option<oneshot::Sender<Result<Release, RepoError>>>,
+        /// The name, if somebody waits for it here: until the release is answered he would come too early.
+        reservation: Option<Reservation>,
     },
     /// Wake somebody who waits for his next try.
     WakeAt { at: Moment, wake: oneshot::Sender<()> },

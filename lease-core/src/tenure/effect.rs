@@ -24,8 +24,10 @@ pub enum Effect {
 /// A call of the repo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// `Repo::renew`.
+    /// `Repo::renew`, or `Repo::renew_all` with others that are due.
     Renew,
+    /// `Repo::renew`.
+    RenewAlone,
     /// `Repo::release` with this minimum. It burns the holder: no acquire is sent with it any more.
     Release {
         /// See `Claim::at_least_for`.

@@ -48,6 +48,10 @@ pub enum Event {
     Forsaken,
     /// Time has passed.
     Tick,
+    /// Others are renewed now, in one statement: this may be too, if it is half due.
+    Gather,
+    /// The renewal that is under way was sent together with others, which were answered, and it was not.
+    LeftOut,
 }
 
 /// A random number that spreads retries: from 0, three quarters of the interval, to 255, five quarters.

@@ -78,6 +78,11 @@ impl Hold {
     fn take(&mut self, timing: &Timing, now: Moment, event: Event, effects: &mut Vec<Effect>) -> Next {
         match event {
             Event::Tick => self.tick(timing, now, effects),
+            Event::LeftOut if self.renewing.is_some() => {
+                self.renewing = Some(now);
+                effects.push(Effect::Send(Call::RenewAlone));
+            }
+            Event::Gather => self.renew(now + timing.renew_every() / 2, now, effects),
             Event::Renewed => self.renewed(timing, now),
             Event::RenewFailed(_) if timing.breaks(TenureMutant::NeverRetries) => {}
             Event::RenewFailed(spread) => {
@@ -136,7 +141,12 @@ impl Hold {
         if now >= self.drop_at {
             self.drop(effects);
         }
-        if !self.lost && !self.dropped && self.renewing.is_none() && now >= self.renew_at {
+        self.renew(now, now, effects);
+    }
+
+    /// Sends a renewal if it is due by then, and none is under way.
+    fn renew(&mut self, due_by: Moment, now: Moment, effects: &mut Vec<Effect>) {
+        if !self.lost && !self.dropped && self.renewing.is_none() && due_by >= self.renew_at {
             self.renewing = Some(now);
             effects.push(Effect::Send(Call::Renew));
         }

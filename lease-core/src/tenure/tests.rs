@@ -94,6 +94,28 @@ fn the_time_counts_from_when_the_renewal_was_sent_not_from_its_answer() {
 }
 
 #[test]
+fn a_renewal_that_is_half_due_comes_along_with_others() {
+    let mut tenure = after(&[(10, Event::Granted(token()))]);
+    assert_eq!(step(&mut tenure, 1_999, Event::Gather), []);
+    assert_eq!(step(&mut tenure, 2_000, Event::Gather), [Effect::Send(Call::Renew)]);
+    assert_eq!(step(&mut tenure, 2_100, Event::Gather), [], "one is under way");
+    step(&mut tenure, 2_200, Event::Renewed);
+    assert_eq!((tenure.drop_at(), tenure.next_at()), (at(13_880), Some(at(6_000))));
+}
+
+#[test]
+fn a_renewal_that_was_left_out_counts_from_when_it_was_sent_alone() {
+    let mut tenure = after(&[(10, Event::Granted(token())), (4_000, Event::Tick)]);
+    assert_eq!(
+        step(&mut tenure, 5_000, Event::LeftOut),
+        [Effect::Send(Call::RenewAlone)]
+    );
+    step(&mut tenure, 5_100, Event::Renewed);
+    assert_eq!(tenure.drop_at(), at(16_880));
+    assert_eq!(step(&mut tenure, 5_200, Event::LeftOut), [], "none is under way");
+}
+
+#[test]
 fn failed_renewals_are_retried_while_there_is_time() {
     let mut tenure = after(&[
         (10, Event::Granted(token())),
@@ -283,7 +305,7 @@ proptest! {
             ended |= matches!(event, Event::Finished { .. } | Event::Abandoned | Event::Forsaken);
             for effect in &effects {
                 match effect {
-                    Effect::Send(Call::Renew) => {
+                    Effect::Send(Call::Renew | Call::RenewAlone) => {
                         prop_assert_eq!(sent.replace(at(now)), None, "two renewals under way");
                         prop_assert!(drops == 0, "renewed after f was dropped");
                     }

@@ -1,16 +1,23 @@
 //! One store and its pods, all on one paused clock.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lease_core::{Clock, Label, Lease, LeaseBuilder, LeaseName, MemoryRepo, Row, TokioClock};
+use lease_core::{
+    Acquire, Claim, Clock, Label, Lease, LeaseBuilder, LeaseName, MemoryRepo, Moment, Release, Renew, Repo, RepoError,
+    Row, TokioClock,
+};
 use tokio::runtime::Handle;
 
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub const TTL: Duration = Duration::from_secs(12);
-pub const NAME: LeaseName = LeaseName::from_static("job");
+pub static NAME: LeaseName = LeaseName::from_static("job");
 
 pub struct World {
     pub clock: TokioClock,
     pub repo: MemoryRepo,
+    /// When each acquire came to the store.
+    pub tries: Arc<Mutex<Vec<Moment>>>,
 }
 
 #[allow(dead_code, reason = "each test file uses what it needs")]
@@ -21,6 +28,7 @@ impl World {
         Self {
             clock,
             repo: MemoryRepo::with_time(move || clock.now()),
+            tries: Arc::default(),
         }
     }
 
@@ -30,7 +38,12 @@ impl World {
 
     pub fn builder(&self, label: &str) -> LeaseBuilder {
         let label = Label::new(label).unwrap();
-        Lease::builder(self.repo.clone())
+        let repo = Counted {
+            repo: self.repo.clone(),
+            clock: self.clock,
+            tries: self.tries.clone(),
+        };
+        Lease::builder(repo)
             .label(label)
             .clock(self.clock)
             .keeper_on(Handle::current())
@@ -52,4 +65,34 @@ impl World {
 #[allow(dead_code, reason = "each test file uses what it needs")]
 pub fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
+}
+
+/// The store, with a note of each acquire.
+struct Counted {
+    repo: MemoryRepo,
+    clock: TokioClock,
+    tries: Arc<Mutex<Vec<Moment>>>,
+}
+
+impl Repo for Counted {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
+        self.tries.lock().unwrap().push(self.clock.now());
+        self.repo.acquire(claim).await
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
+        self.repo.renew(claim).await
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
+        self.repo.release(claim).await
+    }
+
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        self.repo.renew_all(claims).await
+    }
+
+    async fn freed(&self, name: &LeaseName) {
+        self.repo.freed(name).await;
+    }
 }

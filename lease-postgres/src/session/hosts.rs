@@ -38,6 +38,21 @@ pub(super) fn each(config: &Config) -> Vec<Config> {
     hosts
 }
 
+/// Whether a configuration of one host leads to this machine: by a socket, or by the loopback.
+pub(super) fn is_near(config: &Config) -> bool {
+    let name = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.as_str(),
+        #[cfg(unix)]
+        Some(Host::Unix(_)) => return true,
+        None => "",
+    };
+    let address = config.get_hostaddrs().first().copied().or_else(|| name.parse().ok());
+    match address {
+        Some(address) => address.is_loopback(),
+        None => name == "localhost",
+    }
+}
+
 fn without_hosts(config: &Config) -> Config {
     let mut copy = Config::new();
     if let Some(user) = config.get_user() {
@@ -97,6 +112,23 @@ mod tests {
             each(&addresses),
             ["hostaddr=127.0.0.1 port=9", "hostaddr=127.0.0.2 port=9"].map(|text| text.parse::<Config>().unwrap())
         );
+    }
+
+    #[test]
+    fn the_loopback_and_sockets_are_near() {
+        for (text, near) in [
+            ("host=localhost", true),
+            ("host=127.8.0.1", true),
+            ("host=::1", true),
+            ("host=/sockets", true),
+            ("host=db hostaddr=127.0.0.1", true),
+            ("hostaddr=127.0.0.1", true),
+            ("host=localhost hostaddr=192.0.2.1", false),
+            ("host=db", false),
+            ("host=192.0.2.1", false),
+        ] {
+            assert_eq!(is_near(&text.parse().unwrap()), near, "{text}");
+        }
     }
 
     #[test]

@@ -78,6 +78,32 @@ async fn a_server_that_answers_nothing_is_unavailable_within_its_bound() {
     assert_eq!(error.kind(), RepoErrorKind::Unavailable);
 }
 
+/// What is wrong is then the answer to the first operation, of the same kind.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+async fn a_lazy_repo_opens_nothing_and_says_what_is_wrong_when_it_is_used() {
+    let database = Database::empty();
+    let lazy = PostgresRepo::lazy(&database.url).unwrap();
+    assert!(database.sessions().is_empty());
+    lazy.migrate().await.unwrap();
+    let claim = claim("job");
+    assert!(matches!(lazy.acquire(&claim).await.unwrap(), Acquire::Granted(_)));
+    let nobody = PostgresRepo::lazy("postgres://u:hunter2@127.0.0.1:9/db").unwrap();
+    assert_eq!(
+        nobody.acquire(&claim).await.unwrap_err().kind(),
+        RepoErrorKind::Unavailable
+    );
+    let stranger = PostgresRepo::lazy(&url_as("nobody_here", "postgres")).unwrap();
+    assert_eq!(
+        stranger.acquire(&claim).await.unwrap_err().kind(),
+        RepoErrorKind::Denied
+    );
+    assert_eq!(
+        PostgresRepo::lazy("nonsense").unwrap_err().kind(),
+        RepoErrorKind::Config
+    );
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: cargo xtask test"]
 async fn wrong_password_role_or_database_is_denied() {

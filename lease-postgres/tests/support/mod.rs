@@ -81,6 +81,11 @@ impl Database {
     }
 
     /// Changes a setting for new sessions of this database, such as `timezone = 'Europe/Prague'`.
+    /// The process ids of the sessions in it.
+    pub(crate) fn sessions(&self) -> Vec<i32> {
+        self.own.backend_pids().unwrap()
+    }
+
     pub(crate) fn set(&self, setting: &str) {
         self.run(&format!("ALTER DATABASE {} SET {setting}", self.name));
     }

@@ -183,7 +183,7 @@ impl World {
         for effect in &effects {
             if let Effect::Send(call) = effect {
                 let statement = match call {
-                    Call::Renew => Statement::Renew,
+                    Call::Renew | Call::RenewAlone => Statement::Renew,
                     Call::Release { at_least_for } => Statement::Release(*at_least_for),
                 };
                 self.send(state, pod, serial, statement, now);

@@ -24,6 +24,8 @@ pub struct Plan {
     pub rate: i64,
     /// How far the store's clock may be off, in microseconds.
     pub step: i64,
+    /// How many leases the store renews in one statement.
+    pub batch: usize,
     /// Until when things go wrong.
     pub heals_at: Tick,
     /// What goes wrong with statements.
@@ -66,6 +68,7 @@ impl Plan {
             heals_at: base * dice.between(20..=80),
             rates: Rates::draw(awful, dice),
             fate,
+            batch: dice.pick(&[1, 1, 2, MOST_NAMES]),
             abandons: dice.pick(&[0, 50, 200, 500]),
             restarts: dice.pick(&[0, 0, 100, 400]),
             jobs,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use lease_core::{Acquire, Claim, LeaseName, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind};
 use tokio::sync::oneshot;
 
@@ -29,6 +30,15 @@ pub struct Wire {
 
 impl Wire {
     async fn call(&self, statement: Statement, claim: &Claim) -> Result<Said, RepoError> {
+        let mut answered = self.sent(statement, claim);
+        // The process may stand still between its decision and the statement's departure.
+        let said = Gated::new(self.body.clone(), self.exchange(answered.sent, claim)).await;
+        answered.answer(&said);
+        said
+    }
+
+    /// Puts on record that it is sent.
+    fn sent(&self, statement: Statement, claim: &Claim) -> Answered<'_> {
         let sent = Sent {
             id: self.world.number(),
             statement,
@@ -39,19 +49,11 @@ impl Wire {
             at: self.body.now(),
         };
         self.world.see(What::Sent(sent));
-        let mut answered = Answered {
+        Answered {
             wire: self,
             sent,
             answer: Answer::Unknown,
-        };
-        // The process may stand still between its decision and the statement's departure.
-        let said = Gated::new(self.body.clone(), self.exchange(sent, claim)).await;
-        answered.answer = match &said {
-            Ok(said) => said.answer(),
-            Err(error) if error.may_have_executed() => Answer::Unknown,
-            Err(_) => Answer::Never,
-        };
-        said
+        }
     }
 
     async fn exchange(&self, sent: Sent, claim: &Claim) -> Result<Said, RepoError> {
@@ -135,6 +137,16 @@ struct Answered<'a> {
     answer: Answer,
 }
 
+impl Answered<'_> {
+    const fn answer(&mut self, said: &Result<Said, RepoError>) {
+        self.answer = match said {
+            Ok(said) => said.answer(),
+            Err(error) if error.may_have_executed() => Answer::Unknown,
+            Err(_) => Answer::Never,
+        };
+    }
+}
+
 impl Drop for Answered<'_> {
     fn drop(&mut self) {
         let (sent, answer, at) = (self.sent, self.answer, self.wire.body.now());
@@ -166,6 +178,13 @@ pub fn number_of(name: &LeaseName) -> usize {
     NAMES.iter().position(|known| known == name).unwrap_or(0)
 }
 
+fn renewed(said: Result<Said, RepoError>) -> Result<Renew, RepoError> {
+    match said? {
+        Said::Renew(answer) => Ok(answer),
+        _ => unreachable!("a renewal is answered as one"),
+    }
+}
+
 impl Repo for Wire {
     async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
         match self.call(Statement::Acquire, claim).await? {
@@ -175,10 +194,26 @@ impl Repo for Wire {
     }
 
     async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
-        match self.call(Statement::Renew, claim).await? {
-            Said::Renew(answer) => Ok(answer),
-            _ => unreachable!("a renewal is answered as one"),
+        renewed(self.call(Statement::Renew, claim).await)
+    }
+
+    fn batch_size(&self) -> usize {
+        self.world.plan.batch
+    }
+
+    /// Each has a course of its own, and the batch is answered when all are: one that hangs leaves all without an answer,
+    /// though they were executed.
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        let mut answered: Vec<Answered<'_>> = claims.iter().map(|claim| self.sent(Statement::Renew, claim)).collect();
+        let exchanges = answered
+            .iter()
+            .zip(claims)
+            .map(|(answered, claim)| self.exchange(answered.sent, claim));
+        let said = Gated::new(self.body.clone(), join_all(exchanges)).await;
+        for (answered, said) in answered.iter_mut().zip(&said) {
+            answered.answer(said);
         }
+        said.into_iter().map(renewed).collect()
     }
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {

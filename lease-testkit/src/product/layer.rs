@@ -90,6 +90,10 @@ impl<R: Repo> Repo for Watched<R> {
         self.repo.release(claim).await
     }
 
+    fn batch_size(&self) -> usize {
+        self.repo.batch_size()
+    }
+
     async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
         let _statement = self.seen.statement();
         self.repo.renew_all(claims).await

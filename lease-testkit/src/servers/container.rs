@@ -162,7 +162,7 @@ pub(super) fn random_name(program: &str) -> String {
     format!("lease-test-{program}-{:016x}", rand::random::<u64>())
 }
 
-/// A container of this image that runs `command`, with the engine's own end of the time in which a test may need it.
+/// A container of this image that runs `command`, but not for ever.
 pub(super) fn request(
     (image, tag): (&str, impl AsRef<str>),
     command: impl IntoIterator<Item = String>,

@@ -117,6 +117,23 @@ fn one_session_freezes_alone(server: &Postgres) {
     });
 }
 
+#[test]
+#[ignore = "needs PostgreSQL: cargo xtask test"]
+fn a_local_server_can_be_given_a_certificate() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let settings = Settings::default()
+        .source(Source::Local)
+        .with("ssl", "on")
+        .with_file("ssl_cert_file", certificate.pem())
+        .with_file("ssl_key_file", key.serialize_pem());
+    // It does not start with a key that others can read, or that is not the certificate's.
+    let server = Postgres::private(&settings).unwrap();
+    let path = server.sql("SHOW ssl_cert_file").unwrap().remove(0);
+    assert!(path.ends_with("/ssl_cert_file"), "{path}");
+}
+
 /// Runs a statement as any client does, subject to the server's defaults.
 fn as_client(url: &str, text: &str) -> Result<(), tokio_postgres::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -11,9 +11,10 @@ use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
 use lease_core::{BootClock, Clock, Lease};
 use lease_postgres::PostgresRepo;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::database::Measured;
+use super::median::{hundredths, median};
 use super::optimized;
 use crate::machine::Machine;
 use crate::report::{Report, note};
@@ -106,14 +107,11 @@ impl Series {
 
     /// Adds its line; answers the median of the ratios.
     fn line(&mut self, report: &mut Report, connections: usize, aim: f64) -> f64 {
-        for values in [&mut self.theirs, &mut self.ours, &mut self.ratios] {
-            values.sort_unstable_by(f64::total_cmp);
-        }
-        let ratio = median(&self.ratios);
+        let ratio = median(&mut self.ratios);
         report.row([
             json!(connections),
-            json!(median(&self.theirs).round()),
-            json!(median(&self.ours).round()),
+            json!(median(&mut self.theirs).round()),
+            json!(median(&mut self.ours).round()),
             hundredths(ratio),
             hundredths(self.ratios[0]),
             hundredths(self.ratios[self.ratios.len() - 1]),
@@ -121,14 +119,6 @@ impl Series {
         ]);
         ratio
     }
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
-}
-
-fn hundredths(value: f64) -> Value {
-    json!((value * 100.0).round() / 100.0)
 }
 
 /// As an application does it: one `Lease` for all.
@@ -227,11 +217,5 @@ mod tests {
         let output = "number of failed transactions: 0 (0.000%)\ntps = 1234.500000 (without initial connection time)\n";
         assert_eq!(tps(output), Some(1234.5));
         assert_eq!(tps("tps"), None);
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between() {
-        assert!((median(&[1.0, 2.0, 4.0, 9.0]) - 3.0).abs() < f64::EPSILON);
-        assert!((median(&[1.0, 2.0, 4.0]) - 2.0).abs() < f64::EPSILON);
     }
 }

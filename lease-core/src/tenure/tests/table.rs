@@ -72,6 +72,8 @@ fn events() -> Vec<(&'static str, Event)> {
         ("grace over", Event::GraceOver),
         ("forsaken", Event::Forsaken),
         ("tick", Event::Tick),
+        ("gather", Event::Gather),
+        ("left out", Event::LeftOut),
     ]
 }
 
@@ -115,9 +117,10 @@ fn expected(state: &str, event: &str) -> Option<(Phase, Vec<Effect>)> {
         (_, "shut down") if fresh => (Phase::Stopping, vec![Stop(Cause::ShutDown)]),
         (_, "grace over") if running => (Phase::Stopping, stop(Cause::ShutDown).chain(drop).collect()),
         ("held, renewing", "renewed" | "renew failed") => (Phase::Held, vec![]),
-        ("held" | "held, started", "tick") => (Phase::Held, vec![renew]),
-        ("stopping", "tick") => (Phase::Stopping, vec![renew]),
+        ("held" | "held, started", "tick" | "gather") => (Phase::Held, vec![renew]),
+        ("stopping", "tick" | "gather") => (Phase::Stopping, vec![renew]),
         ("held" | "held, started", "renew failed" | "started") => (Phase::Held, vec![]),
+        ("held, renewing", "left out") => (Phase::Held, vec![Send(Call::RenewAlone)]),
         ("held, renewing", "started") => (Phase::Held, vec![]),
         (_, "started" | "renew failed") if running => (Phase::Stopping, vec![]),
         ("releasing", "released") => (Phase::Ended, vec![Settle(Settlement::Released)]),

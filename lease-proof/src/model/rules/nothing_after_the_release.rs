@@ -15,7 +15,7 @@ pub(super) fn is_broken_by(_: &World, observed: &Observed<'_>) -> bool {
             let mut burned = told.burned;
             told.effects.iter().any(|effect| {
                 burned |= matches!(effect, Effect::Send(Call::Release { .. }));
-                burned && *effect == Effect::Send(Call::Renew)
+                burned && matches!(effect, Effect::Send(Call::Renew | Call::RenewAlone))
             })
         }
         _ => false,
