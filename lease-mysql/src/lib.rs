@@ -7,6 +7,7 @@ pub mod fence;
 mod inspect;
 mod pool;
 mod repo;
+mod row;
 mod schema;
 mod session;
 mod sql;

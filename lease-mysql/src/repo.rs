@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use diesel_async::AsyncMysqlConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
-use lease_core::{
-    Acquire, Claim, Holder, Incumbent, LeaseName, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind,
-    Token,
-};
+use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
 use tokio::runtime::Handle;
 
 use crate::error::{Failure, Subject, is_duplicate, text};
 use crate::pool::{POOL_SIZE, Source};
+use crate::row::Seen;
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
 use crate::target::{Session, Target};
@@ -186,60 +184,6 @@ impl Repo for MysqlRepo {
             tried: false,
         };
         self.source.run(&self.target, task, claim.limit).await
-    }
-}
-
-/// A row as a look at it without a lock shows it.
-struct Seen {
-    /// Its columns, or `None` if there is no row.
-    row: Option<Row>,
-    /// The token for the next grant.
-    next_token: i64,
-}
-
-struct Row {
-    token: i64,
-    holder: Vec<u8>,
-    left_us: i64,
-    released: bool,
-}
-
-impl Seen {
-    async fn look(session: &mut Session<'_>, subject: &Subject, name: &LeaseName) -> Result<Self, Failure> {
-        type Answer = (i64, Option<i64>, i64, Option<Vec<u8>>, Option<i64>, i64);
-        let (found, token, next_token, holder, left_us, released): Answer =
-            sql::only(session.rows(sql::Peek, &[Text(name.as_str())]).await?)?;
-        let row = match (token, holder, left_us) {
-            _ if found == 0 => None,
-            (Some(token), Some(holder), Some(left_us)) => Some(Row {
-                token,
-                holder,
-                left_us,
-                released: released != 0,
-            }),
-            _ => {
-                let error = subject.error(RepoErrorKind::SchemaMismatch);
-                return Err(error.with_source(text(NULLS)).never_executed().into());
-            }
-        };
-        Ok(Self { row, next_token })
-    }
-}
-
-const NULLS: &str = "the row has a null, or a time that is none, in holder, token or expires_at";
-
-impl Row {
-    fn is_live(&self) -> bool {
-        self.left_us > 0
-    }
-
-    /// Whether it is live, unreleased, and this holder's.
-    fn is_held_by(&self, holder: &Holder) -> bool {
-        self.is_live() && !self.released && self.holder == holder.as_str().as_bytes()
-    }
-
-    fn loss(&self, ours: &Holder) -> Loss {
-        Loss::of_row(&lossy(&self.holder), ours, self.released, left(self.left_us))
     }
 }
 

@@ -215,7 +215,8 @@ macro_rules! on {
             #[tokio::test]
             #[ignore = $reason]
             async fn the_repos_futures_leave_nothing_behind_while_they_connect() {
-                own_futures_leave_nothing(Server::cold($dialect).await, &SPREAD[..1], 100).await;
+                // A connection has many await points, and each takes its time.
+                own_futures_leave_nothing(Server::cold($dialect).await, &[], 100).await;
             }
 
             #[tokio::test]

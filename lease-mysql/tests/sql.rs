@@ -14,6 +14,8 @@ mod faults;
 mod fence;
 #[path = "sql/foreign_pool.rs"]
 mod foreign_pool;
+#[path = "sql/galera.rs"]
+mod galera;
 #[path = "sql/go.rs"]
 mod go;
 #[path = "sql/laws.rs"]

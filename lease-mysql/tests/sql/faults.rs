@@ -27,7 +27,7 @@ on_both!(
     a_server_that_was_away_is_used_again,
     a_frozen_server_times_out_and_is_used_again,
     an_acquire_executed_long_after_its_client_gave_up_is_undone,
-    statements_are_prepared_once_per_connection,
+    statements_are_prepared_once_per_connection_and_read_one_row,
 );
 
 /// C27. The undo is sent at once and again after a second; without it, it would take the ttl of a minute. Five seconds
@@ -384,20 +384,32 @@ async fn an_acquire_executed_long_after_its_client_gave_up_is_undone(dialect: Di
     timeout(3 * S, free).await.expect("the keeper undoes it");
 }
 
-/// What is prepared anew at each use takes twice as many round trips.
-async fn statements_are_prepared_once_per_connection(dialect: Dialect) {
+/// What is prepared anew at each use takes twice as many round trips; and a statement that reads a row other than its own locks it.
+async fn statements_are_prepared_once_per_connection_and_read_one_row(dialect: Dialect) {
     // Where MySQL counts its statements.
     let server = Mysql::private(dialect, &Settings::default().with("performance_schema", "ON")).unwrap();
     let database = Database::on(&server);
     let repo = database.repo().await.connections(1).unwrap();
     repo.migrate().await.unwrap();
     let named = repo.clone().table(&format!("{}.task_leases", database.name())).unwrap();
+    database.run(
+        "INSERT INTO task_leases (name, holder, acquired_at, expires_at) \
+         SELECT CONCAT('row ', ROW_NUMBER() OVER ()), 'x', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 1 DAY \
+         FROM information_schema.columns LIMIT 1000",
+    );
+    assert_eq!(database.run("SELECT COUNT(*) FROM task_leases"), ["1000"]);
     let mut sql = database.sql().await;
-    let mut prepared = async || {
-        let count = "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'";
+    let mut counted = async |what: &str| {
+        let count = format!("SHOW GLOBAL STATUS LIKE '{what}'");
         let row: (String, u64) = sql.query_first(count).await.unwrap().unwrap();
         row.1
     };
+    let before = counted("Handler_read_rnd_next").await;
+    database.run("UPDATE task_leases SET note = 'x' WHERE CONCAT(name, '') = 'row 1'");
+    assert!(
+        counted("Handler_read_rnd_next").await >= before + 1_000,
+        "such a statement is noticed"
+    );
     for repo in [&repo, &named] {
         let round = async || {
             let held = claim("job");
@@ -412,10 +424,16 @@ async fn statements_are_prepared_once_per_connection(dialect: Dialect) {
         // On a row that is absent, and on one that is free.
         round().await;
         round().await;
-        let before = prepared().await;
+        let (prepared, read) = (
+            counted("Com_stmt_prepare").await,
+            counted("Handler_read_rnd_next").await,
+        );
         for _ in 0..10 {
             round().await;
         }
-        assert_eq!(prepared().await, before);
+        assert_eq!(counted("Com_stmt_prepare").await, prepared);
+        // The look at the counters reads some, too. Fifty statements that read all rows would be far above.
+        let read = counted("Handler_read_rnd_next").await - read;
+        assert!(read < 10_000, "{read} rows were read one after the other");
     }
 }

@@ -39,7 +39,7 @@ async fn settings(pool: &Pool<AsyncMysqlConnection>) -> Vec<Text> {
         "sql_mode",
         "innodb_lock_wait_timeout",
         "lock_wait_timeout",
-        "lease_error",
+        "lease_n",
         "lease_e1",
         "lease_m2",
         "lc_messages",

@@ -1,6 +1,7 @@
 //! TLS: whom each `ssl-mode` trusts, that a refusal names its cause, and passwords with and without encryption.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use lease_core::{Acquire, Repo, RepoErrorKind};
@@ -17,6 +18,7 @@ on_both!(
     a_server_without_encryption_is_used_only_where_that_was_said,
     a_client_certificate_is_shown,
     a_password_works_with_and_without_encryption,
+    a_unix_socket_is_a_way_to_this_machine,
 );
 
 /// Who signs certificates.
@@ -221,6 +223,19 @@ async fn a_password_works_with_and_without_encryption(dialect: Dialect) {
         refusal(&url.replace(PASSWORD, "another"), RepoErrorKind::Denied).await;
         database.run(&format!("DROP USER {}", database.name()));
     }
+}
+
+/// By the option that names it. What the URL has for a host is not asked then.
+async fn a_unix_socket_is_a_way_to_this_machine(dialect: Dialect) {
+    let folder = TempDir::new().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let server = Mysql::private(dialect, &Settings::default().sockets(folder.path())).unwrap();
+    let database = Database::on(&server);
+    let url = user(&database, "");
+    let (head, name) = url.rsplit_once('/').unwrap();
+    let (head, _) = head.rsplit_once(':').unwrap();
+    let socket = folder.path().join("mysqld.sock");
+    works(&format!("{head}:1/{name}?socket={}", socket.display())).await;
 }
 
 /// The driver takes RSA keys alone, and none can be made here. This one is for nothing else.

@@ -1,7 +1,5 @@
 //! A cluster of MariaDB with Galera, where each node takes writes: conflicts show when a transaction commits.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,8 +9,7 @@ use lease_core::{Acquire, BootClock, Clock, Lease, Release, Renew, Repo, RepoErr
 use lease_mysql::MysqlRepo;
 use lease_testkit::servers::{Galera, MysqlDatabase};
 
-mod support;
-use support::{chain, claim};
+use crate::support::{chain, claim};
 
 const S: Duration = Duration::from_secs(1);
 

@@ -1,0 +1,64 @@
+//! [`Seen`]: a lease as a look without a lock shows it.
+
+use lease_core::{Holder, LeaseName, Loss, RepoErrorKind};
+
+use crate::error::{Failure, Subject, text};
+use crate::sql::{self, Value::Text};
+use crate::target::Session;
+use crate::value::{left, lossy};
+
+/// A row as a look at it without a lock shows it.
+pub(crate) struct Seen {
+    /// Its columns, or `None` if there is no row.
+    pub(crate) row: Option<Row>,
+    /// The token for the next grant.
+    pub(crate) next_token: i64,
+}
+
+/// What an operation needs of it.
+pub(crate) struct Row {
+    pub(crate) token: i64,
+    pub(crate) holder: Vec<u8>,
+    /// How long it has to live, in microseconds; not above zero once it has expired.
+    pub(crate) left_us: i64,
+    pub(crate) released: bool,
+}
+
+impl Seen {
+    pub(crate) async fn look(session: &mut Session<'_>, subject: &Subject, name: &LeaseName) -> Result<Self, Failure> {
+        type Answer = (i64, Option<i64>, i64, Option<Vec<u8>>, Option<i64>, i64);
+        let (found, token, next_token, holder, left_us, released): Answer =
+            sql::only(session.rows(sql::Peek, &[Text(name.as_str())]).await?)?;
+        let row = match (token, holder, left_us) {
+            _ if found == 0 => None,
+            (Some(token), Some(holder), Some(left_us)) => Some(Row {
+                token,
+                holder,
+                left_us,
+                released: released != 0,
+            }),
+            _ => {
+                let error = subject.error(RepoErrorKind::SchemaMismatch);
+                return Err(error.with_source(text(NULLS)).never_executed().into());
+            }
+        };
+        Ok(Self { row, next_token })
+    }
+}
+
+const NULLS: &str = "the row has a null, or a time that is none, in holder, token or expires_at";
+
+impl Row {
+    pub(crate) fn is_live(&self) -> bool {
+        self.left_us > 0
+    }
+
+    /// Whether it is live, unreleased, and this holder's.
+    pub(crate) fn is_held_by(&self, holder: &Holder) -> bool {
+        self.is_live() && !self.released && self.holder == holder.as_str().as_bytes()
+    }
+
+    pub(crate) fn loss(&self, ours: &Holder) -> Loss {
+        Loss::of_row(&lossy(&self.holder), ours, self.released, left(self.left_us))
+    }
+}
