@@ -3,12 +3,16 @@
 //! When a row expires that was not released, somebody must have been busy with it in the last interval between two
 //! tries: its f or guard was still there (and could not renew), or a release was under way (and met a fault). Excused
 //! are a pod that stood still then or is gone; an undo that has given up after two ttl; a tenure that a shutdown gave up
-//! because its f went on; and a row that the late duplicate of a statement made, of which no pod knows.
+//! because its f went on, be it that the shutdown itself has not returned; and a row that the late duplicate of a statement
+//! made, of which no pod knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, Facts, violated};
 use crate::sim::seen::{Answer, Ended, HolderId, Kind, MOST_NAMES, RowSeen, Statement, Tick, What, Who};
+
+/// How long after a shutdown's grace a tenure that goes on is given up, in microseconds, by a clock that may be fast.
+const GIVEN_UP_AFTER: Tick = 500_000 * 94 / 100;
 
 /// What a tenure's pod did.
 #[derive(Default)]
@@ -99,6 +103,8 @@ fn tenures(facts: &Facts<'_>) -> BTreeMap<HolderId, Tenure> {
     let mut tenures: BTreeMap<HolderId, Tenure> = BTreeMap::new();
     let mut shutdowns = BTreeMap::new();
     let mut running: BTreeSet<HolderId> = BTreeSet::new();
+    // When which of those that run are given up at the earliest.
+    let mut graces: Vec<(Tick, usize, BTreeSet<HolderId>)> = Vec::new();
     for (at, what) in facts.seen() {
         match what {
             What::Sent(sent) => {
@@ -124,13 +130,23 @@ fn tenures(facts: &Facts<'_>) -> BTreeMap<HolderId, Tenure> {
                     last.1 = at;
                 }
                 running.remove(holder);
+                let is_given_up = |(until, lease, were_running): &(Tick, usize, BTreeSet<HolderId>)| {
+                    at >= *until && were_running.contains(holder) && is_of(facts, *holder, *lease)
+                };
+                if graces.iter().any(is_given_up) {
+                    tenures.entry(*holder).or_default().forsaken = true;
+                }
             }
             What::Called {
                 call,
                 lease,
-                kind: Kind::ShutDown(_),
+                kind: Kind::ShutDown(grace),
                 ..
-            } => drop(shutdowns.insert(*call, (*lease, running.clone()))),
+            } => {
+                let grace = Tick::try_from(grace.as_micros()).unwrap_or(Tick::MAX / 2) * 94 / 100;
+                graces.push((at + grace + GIVEN_UP_AFTER, *lease, running.clone()));
+                shutdowns.insert(*call, (*lease, running.clone()));
+            }
             What::Returned {
                 call,
                 how: Ended::ShutDown { forsaken },
@@ -138,10 +154,7 @@ fn tenures(facts: &Facts<'_>) -> BTreeMap<HolderId, Tenure> {
             } if *forsaken > 0 => {
                 let (lease, were_running) = shutdowns.remove(call).unwrap_or_default();
                 for holder in were_running {
-                    let is_ours = facts
-                        .acquires
-                        .get(&holder)
-                        .is_some_and(|acquire| acquire.lease == lease);
+                    let is_ours = is_of(facts, holder, lease);
                     if let Some(tenure) = tenures.get_mut(&holder).filter(|_| is_ours) {
                         tenure.forsaken = true;
                     }
@@ -151,4 +164,11 @@ fn tenures(facts: &Facts<'_>) -> BTreeMap<HolderId, Tenure> {
         }
     }
     tenures
+}
+
+fn is_of(facts: &Facts<'_>, holder: HolderId, lease: usize) -> bool {
+    facts
+        .acquires
+        .get(&holder)
+        .is_some_and(|acquire| acquire.lease == lease)
 }
