@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use rexpect::session::{PtySession, spawn_command};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::job::{Job, mark};
 use crate::support::{World, eventually, sleeping};
@@ -85,6 +86,38 @@ fn a_closed_terminal_ends_the_command() {
     eventually("it sleeps", || (sleeping(&mark) == 1).then_some(()));
     drop(session);
     eventually("it is gone", || (sleeping(&mark) == 0).then_some(()));
+}
+
+/// C22 and C37, under a terminal.
+#[test]
+fn killed_ended_or_stopped_it_takes_its_command_along_here_too() {
+    let world = World::new();
+    for (signal, ignored) in [
+        (Signal::TERM, ""),
+        (Signal::KILL, ""),
+        (Signal::KILL, "trap '' TERM HUP; "),
+        // For longer than the lease lasts.
+        (Signal::STOP, "trap '' TERM HUP; "),
+    ] {
+        let mark = mark();
+        let script = format!("{ignored}read word; sleep {mark} & wait; sleep {mark}");
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "echo pid $$; exec \"$0\" run job --ttl 1s --wait forever -- sh -c \"$1\"",
+        ]);
+        command
+            .args([env!("CARGO_BIN_EXE_lease"), &script])
+            .env("LEASE_URL", &world.url);
+        let mut session = on_a_terminal(command);
+        session.exp_string("pid ").unwrap();
+        let lease = Pid::from_raw(session.read_line().unwrap().trim().parse().unwrap()).unwrap();
+        session.send_line("go").unwrap();
+        eventually("it sleeps", || (sleeping(&mark) == 1).then_some(()));
+        kill_process(lease, signal).unwrap();
+        eventually("the command is gone", || (sleeping(&mark) == 0).then_some(()));
+        let _ = kill_process(lease, Signal::KILL);
+    }
 }
 
 #[test]
