@@ -1,7 +1,6 @@
 //! Signals: passed on, and obeyed while waiting.
 
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::Duration;
 
 use lease_core::{BootClock, Clock};
@@ -9,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::job::{Job, mark};
-use crate::support::{World, eventually, sleeping};
+use crate::support::{World, eventually, program, sleeping};
 
 /// C37: a wrapper that ended itself, and left what its command had started.
 #[test]
@@ -102,7 +101,7 @@ fn what_whoever_started_us_wants_ignored_stays_ignored() {
     let world = World::new();
     let mark = mark();
     let script = format!("trap '' HUP; exec \"$0\" run job -- sh -c 'sleep {mark}'");
-    let mut command = Command::new("sh");
+    let mut command = program("sh");
     command
         .args(["-c", &script, env!("CARGO_BIN_EXE_lease")])
         .env("LEASE_URL", &world.url)

@@ -6,7 +6,7 @@ use rexpect::session::{PtySession, spawn_command};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::job::{Job, mark};
-use crate::support::{World, eventually, sleeping};
+use crate::support::{World, eventually, program, sleeping};
 
 /// How long a word may take to come, in milliseconds: none takes this long.
 const PATIENCE: u64 = 60_000;
@@ -17,7 +17,7 @@ fn on_a_terminal(command: Command) -> PtySession {
 
 /// In a script, which says the exit code.
 fn lease(world: &World, arguments: &[&str]) -> PtySession {
-    let mut script = Command::new("sh");
+    let mut script = program("sh");
     script
         .args([
             "-c",
@@ -31,7 +31,7 @@ fn lease(world: &World, arguments: &[&str]) -> PtySession {
 
 /// A shell with job control, as people have it.
 fn shell(world: &World) -> PtySession {
-    let mut bash = Command::new("bash");
+    let mut bash = program("bash");
     bash.args(["--norc", "--noediting", "-i"])
         .env("PS1", "ready> ")
         .env("LEASE_URL", &world.url);
@@ -101,7 +101,7 @@ fn killed_ended_or_stopped_it_takes_its_command_along_here_too() {
     ] {
         let mark = mark();
         let script = format!("{ignored}read word; sleep {mark} & wait; sleep {mark}");
-        let mut command = Command::new("sh");
+        let mut command = program("sh");
         command.args([
             "-c",
             "echo pid $$; exec \"$0\" run job --ttl 1s --wait forever -- sh -c \"$1\"",
@@ -158,7 +158,7 @@ fn ctrl_z_stops_it_and_fg_lets_it_go_on_with_the_terminal() {
 #[test]
 fn a_script_has_the_terminal_back_afterwards() {
     let world = World::new();
-    let mut script = Command::new("sh");
+    let mut script = program("sh");
     script.args([
         "-c",
         "\"$0\" run job -- sh -c 'read a; stty -icanon; kill -9 $$'; read b; stty; echo then $b",

@@ -13,9 +13,17 @@ use lease_core::{BootClock, Clock};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// A program for which no signal is ignored, whatever whoever runs the tests has ignored: as `nohup` does, and a shell for
+/// what it runs in the background.
+pub fn program(path: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", path]);
+    command
+}
+
 /// Nothing of who runs the tests reaches it, but for where programs are.
 pub fn lease(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lease"));
+    let mut command = program(env!("CARGO_BIN_EXE_lease"));
     command.args(arguments).env_clear().env("USER", "ann");
     command.env("PATH", std::env::var_os("PATH").unwrap());
     command
