@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use crate::held::Tenancy;
 use crate::keeper::{Command, KeeperLink, TenureId};
 use crate::names::Reservation;
-use crate::tenure::TenureMutant;
 use crate::{Held, OnLost, Operation, Outcome, Ran, Release, RepoError, RepoErrorKind, Stop};
 
 /// A lease that is held and renewed until this is run to its end, released, or dropped.
@@ -100,8 +99,7 @@ impl Guard {
             Err(panic) => return self.panicked(panic).await,
         };
         let mut slot = pin!(Some(future));
-        let on_lost = self.tenancy.timing.on_lost();
-        let has_gate = !self.tenancy.timing.breaks(TenureMutant::HasNoGate);
+        let (on_lost, has_gate) = (self.tenancy.on_lost, self.tenancy.has_gate);
         let end = {
             let mut dropped = pin!(self.tenancy.dropped.cancelled());
             poll_fn(|cx| {
@@ -152,7 +150,7 @@ impl Guard {
     }
 
     fn gate_is_closed(&self) -> bool {
-        self.tenancy.timing.on_lost() == OnLost::Drop && self.tenancy.is_over()
+        self.tenancy.on_lost == OnLost::Drop && self.tenancy.is_over()
     }
 
     async fn dropped<T>(mut self, used: bool) -> Outcome<T> {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Holder, LeaseName, LeaseOver, Moment, Stop, Timing, Token};
+use crate::tenure::TenureMutant;
+use crate::{Clock, Holder, LeaseName, LeaseOver, Moment, OnLost, Stop, Timing, Token};
 
 /// The lease that f runs under: its token, its cancellation, and whether it is still ours.
 ///
@@ -143,7 +144,9 @@ pub(crate) struct Tenancy {
     pub(crate) name: LeaseName,
     pub(crate) holder: Holder,
     pub(crate) token: Token,
-    pub(crate) timing: Timing,
+    pub(crate) on_lost: OnLost,
+    /// Broken on purpose, it has none.
+    pub(crate) has_gate: bool,
     pub(crate) clock: Arc<dyn Clock>,
     /// Nanoseconds of the [`Moment`] from which on no poll of f may begin.
     drop_at: AtomicU64,
@@ -160,7 +163,7 @@ impl Tenancy {
         name: LeaseName,
         holder: Holder,
         token: Token,
-        timing: Timing,
+        timing: &Timing,
         clock: Arc<dyn Clock>,
         drop_at: Moment,
     ) -> Self {
@@ -168,7 +171,8 @@ impl Tenancy {
             name,
             holder,
             token,
-            timing,
+            on_lost: timing.on_lost(),
+            has_gate: !timing.breaks(TenureMutant::HasNoGate),
             clock,
             drop_at: AtomicU64::new(drop_at.as_nanos()),
             ended: AtomicBool::new(false),

@@ -79,6 +79,12 @@ impl Tenure {
         }
     }
 
+    /// How it is held.
+    #[must_use]
+    pub const fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
     /// Where it stands.
     #[must_use]
     pub const fn phase(&self) -> Phase {

@@ -25,7 +25,6 @@ pub(super) struct Entry {
     /// The name, from f's end until the release is answered.
     pub(super) reservation: Option<Reservation>,
     claim: Claim,
-    timing: Timing,
     /// Who waits for the grant.
     reply: Option<oneshot::Sender<Given>>,
     tenancy: Option<Arc<Tenancy>>,
@@ -44,7 +43,6 @@ impl Entry {
             settle: None,
             reservation: None,
             claim,
-            timing,
             reply: Some(reply),
             tenancy: None,
             incumbent: None,
@@ -72,7 +70,7 @@ impl Entry {
     }
 
     pub(super) fn acquire(&self, context: &Context, id: TenureId, now: Moment) -> Call {
-        let claim = self.claim.clone().limit(self.timing.limit());
+        let claim = self.claim.clone().limit(self.tenure.timing().limit());
         let sent = Sent {
             id,
             at: now,
@@ -88,7 +86,7 @@ impl Entry {
     }
 
     pub(super) fn renew(&self, context: &Context, id: TenureId, now: Moment) -> Call {
-        let claim = self.claim.clone().limit(self.timing.limit());
+        let claim = self.claim.clone().limit(self.tenure.timing().limit());
         let sent = Sent {
             id,
             at: now,
@@ -100,7 +98,7 @@ impl Entry {
 
     /// For a renewal together with others, and how long that may take; `None` if there is no time for company.
     pub(super) fn in_company(&self, now: Moment) -> Option<(Claim, Duration)> {
-        let limit = self.timing.limit();
+        let limit = self.tenure.timing().limit();
         let has_time = self.tenure.drop_at().since(now) / 2 >= limit;
         has_time.then(|| (self.claim.clone(), limit))
     }
@@ -234,7 +232,14 @@ impl Entry {
             token,
         });
         let (clock, drop_at) = (context.clock.clone(), self.tenure.drop_at());
-        let tenancy = Tenancy::new(name.clone(), holder.clone(), token, self.timing, clock, drop_at);
+        let tenancy = Tenancy::new(
+            name.clone(),
+            holder.clone(),
+            token,
+            self.tenure.timing(),
+            clock,
+            drop_at,
+        );
         let tenancy = Arc::new(tenancy);
         self.tenancy = Some(tenancy.clone());
         if let Some(reply) = self.reply.take() {
