@@ -1,7 +1,8 @@
 //! The keeper: the only loop. It drives all tenures of one `Lease` and alone talks to the repo.
 //!
 //! What to do is decided in [`crate::tenure`]; this brings it events and carries out its effects. One slow statement
-//! never delays another lease, since statements run side by side and nothing here waits for one.
+//! never delays another lease, since statements run side by side and nothing here waits for one; but for those that are renewed in
+//! one statement, which share its fate for its limit, and are then sent anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;

@@ -253,13 +253,33 @@ async fn one_slow_statement_delays_no_other_lease() {
     let world = World::new();
     let (lease, faults) = world.pod("a");
     let slow = lease.try_acquire("slow", TTL).await.unwrap().unwrap();
+    // So much later that it is not renewed together with that one.
+    world.sleep(ms(2_100)).await;
     let quick = lease.try_acquire("quick", TTL).await.unwrap().unwrap();
     faults.next_renew(Fault::Hang);
     faults.next_renew(Fault::Delay(ms(10)));
     world.sleep(ms(4_200)).await;
     assert!(quick.held().remaining() > secs(11), "renewed on time");
-    assert!(slow.held().remaining() < secs(8), "this one waits for its answer");
+    assert!(slow.held().remaining() < secs(6), "this one waits for its answer");
     drop((slow, quick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_hangs_costs_its_limit_and_no_lease() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let one = lease.try_acquire("one", TTL).await.unwrap().unwrap();
+    let two = lease.try_acquire("two", TTL).await.unwrap().unwrap();
+    faults.next_renew(Fault::Hang);
+    world.sleep(ms(6_400)).await;
+    for guard in [&one, &two] {
+        assert!(guard.held().remaining() < secs(6), "both wait for the answer");
+    }
+    // After the limit of two seconds and a quarter of it, and a twelfth of the ttl with its jitter.
+    world.sleep(ms(1_500)).await;
+    for guard in [&one, &two] {
+        assert!(guard.held().remaining() > secs(11) && guard.held().stop().is_none());
+    }
 }
 
 #[tokio::test(start_paused = true)]
