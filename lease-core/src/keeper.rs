@@ -20,11 +20,12 @@ use crate::tenure::{Event as TenureEvent, Phase, TenureMutant};
 use crate::{Clock, LeaseName, Moment};
 
 mod call;
+mod company;
 mod entry;
 mod link;
 mod will;
 
-use call::{Answered, Answers, Call};
+use call::{Answered, Call};
 use entry::Entry;
 pub(crate) use link::{Command, Given, KeeperLink, TenureId};
 
@@ -211,59 +212,6 @@ impl Keeper {
 
     fn alarm(&mut self, at: Moment, alarm: Alarm) {
         self.alarms.entry(at).or_default().push(alarm);
-    }
-
-    /// Sends the renewals that are due, together where the store can do that; then those that are half due come along, so that
-    /// what was acquired at different times is soon renewed at one.
-    fn renew(&mut self) {
-        if self.context.due.is_empty() {
-            return;
-        }
-        let now = self.context.clock.now();
-        let size = self.context.repo.batch_size();
-        if size > 1 {
-            self.tell_all(now, TenureEvent::Gather);
-        }
-        let mut due = std::mem::take(&mut self.context.due);
-        due.sort_unstable();
-        for ids in due.chunks(size.max(1)) {
-            let company = ids
-                .iter()
-                .filter_map(|id| Some((*id, self.entries.get(id)?.in_company(now)?)));
-            let company: Vec<_> = if size > 1 { company.collect() } else { Vec::new() };
-            let together = company.len() > 1;
-            let is_along = |id: &TenureId| together && company.binary_search_by_key(id, |(id, _)| *id).is_ok();
-            for id in ids.iter().filter(|id| !is_along(id)) {
-                if let Some(entry) = self.entries.get(id) {
-                    self.context.calls.push(entry.renew(&self.context, *id, now));
-                }
-            }
-            if together {
-                let limit = company.iter().map(|(_, (_, limit))| *limit).min().unwrap_or_default();
-                let (ids, claims) = company
-                    .into_iter()
-                    .map(|(id, (claim, _))| (id, claim.limit(limit)))
-                    .unzip();
-                self.context.calls.push(call::batch(ids, claims, now, &self.context));
-            }
-        }
-    }
-
-    fn answers(&mut self, answers: Answers) {
-        match answers {
-            Answers::One(answered) => self.answered(answered),
-            Answers::Batch(batch) => {
-                // With no answer at all it is the store, and single statements would only add to its troubles.
-                let any = batch.iter().any(Answered::is_answer);
-                for answered in batch {
-                    if any && !answered.is_answer() {
-                        self.tell(answered.id, self.context.clock.now(), TenureEvent::LeftOut);
-                    } else {
-                        self.answered(answered);
-                    }
-                }
-            }
-        }
     }
 
     fn answered(&mut self, answered: Answered) {

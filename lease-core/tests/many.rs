@@ -33,6 +33,8 @@ struct State {
     batches: Batches,
     singles: Singles,
     away: bool,
+    /// How long a batch takes.
+    slow: Duration,
     /// Whose row is locked, for batches.
     locked: Option<LeaseName>,
     /// Whether the last answer of a batch is missing.
@@ -108,10 +110,11 @@ impl Repo for Store {
 
     async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
         self.tell(|state| state.batches.push((self.clock.now(), claims.len())));
-        let (locked, forgets) = {
+        let (locked, forgets, slow) = {
             let state = self.state.lock().unwrap();
-            (state.locked.clone(), state.forgets)
+            (state.locked.clone(), state.forgets, state.slow)
         };
+        self.sleep(slow).await;
         let mut answers = Vec::new();
         for claim in claims {
             answers.push(match self.check(claim) {
@@ -207,6 +210,30 @@ async fn a_lost_lease_of_a_batch_is_lost_alone() {
         assert_eq!(guard.held().is_live(), number != 17, "{number}");
     }
     assert!(matches!(guards[17].held().stop(), Some(Stop::Lost(_))));
+}
+
+/// Batches took no longer than the lease with the least time allows, which was too little for all of them.
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_short_ttl_costs_none_of_the_others() {
+    let store = Store::new();
+    let pod = store.pod();
+    let mut guards = acquire(&store, &pod, 50, secs(30), secs(1)).await;
+    guards.push(
+        pod.try_acquire("short", Duration::from_millis(400))
+            .await
+            .unwrap()
+            .unwrap(),
+    );
+    store.tell(|state| state.slow = Duration::from_millis(150));
+    store.sleep(secs(120)).await;
+    assert!(all_are_live(&guards));
+    let (batches, singles) = store.sent();
+    assert!(batches.iter().all(|(_, size)| *size == 50), "{batches:?}");
+    assert!(
+        singles.iter().all(|(_, name)| name.as_str() == "short"),
+        "{} alone",
+        singles.len()
+    );
 }
 
 /// A thousand leases, and the store away for half a minute.

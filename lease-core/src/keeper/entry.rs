@@ -96,6 +96,11 @@ impl Entry {
         call(sent, &claim, &context.clock, answer, Reply::Renew)
     }
 
+    /// How long one of its statements may take, roughly: as a power of two.
+    pub(super) fn magnitude(&self) -> u32 {
+        self.tenure.timing().limit().as_micros().max(1).ilog2()
+    }
+
     /// For a renewal together with others, and how long that may take; `None` if there is no time for company.
     pub(super) fn in_company(&self, now: Moment) -> Option<(Claim, Duration)> {
         let limit = self.tenure.timing().limit();
