@@ -38,7 +38,8 @@ const BATCH: usize = 64;
 
 pub(crate) struct Keeper {
     context: Context,
-    entries: BTreeMap<TenureId, Entry>,
+    /// Each in a box, since the map's own nodes are half empty.
+    entries: BTreeMap<TenureId, Box<Entry>>,
     /// When each tenure wants its next tick.
     timers: BTreeSet<(Moment, TenureId)>,
     alarms: BTreeMap<Moment, Vec<Alarm>>,
@@ -181,7 +182,7 @@ impl Keeper {
                 self.waits_for_each_answer = timing.breaks(TenureMutant::WaitsForEachAnswer);
                 let entry = Entry::ask(claim, timing, now, reply);
                 self.context.calls.push(entry.acquire(&self.context, id, now));
-                self.entries.insert(id, entry);
+                self.entries.insert(id, Box::new(entry));
             }
             Command::Abandoned { id } => self.tell(id, now, TenureEvent::Abandoned),
             Command::Started { id, at } => self.tell(id, at, TenureEvent::Started),
@@ -261,7 +262,7 @@ impl Keeper {
 
     /// A shutdown is done when nothing runs and each release was answered, be it by an error.
     fn finish_shutdowns(&mut self) {
-        if self.entries.values().all(Entry::is_quiet) {
+        if self.entries.values().all(|entry| entry.is_quiet()) {
             for shutdown in &mut self.shutdowns {
                 if let Some(reply) = shutdown.reply.take() {
                     drop(reply.send(std::mem::take(&mut shutdown.forsaken)));
@@ -274,7 +275,7 @@ impl Keeper {
 impl Drop for Keeper {
     /// With tenures left, this is a death: a panic, or the end of the runtime it was spawned on.
     fn drop(&mut self) {
-        let orphans: Vec<_> = self.entries.values().filter_map(Entry::tenancy).collect();
+        let orphans: Vec<_> = self.entries.values().filter_map(|entry| entry.tenancy()).collect();
         if !self.entries.is_empty() {
             self.context.events.send(Event::KeeperDied);
         }

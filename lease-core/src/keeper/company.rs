@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::call::{self, Answered, Answers};
-use super::entry::Entry;
 use super::{Keeper, TenureId};
 use crate::tenure::Event;
 use crate::{Claim, Moment};
@@ -48,7 +47,7 @@ impl Keeper {
 
     fn gather(&mut self, now: Moment) {
         let due = self.context.due.iter().filter_map(|id| self.entries.get(id));
-        let magnitudes: BTreeSet<u32> = due.map(Entry::magnitude).collect();
+        let magnitudes: BTreeSet<u32> = due.map(|entry| entry.magnitude()).collect();
         let company = self
             .entries
             .iter()
