@@ -6,7 +6,7 @@ use lease_testkit::servers::{Postgres, Settings};
 use serde_json::json;
 
 use crate::job::{Job, mark};
-use crate::support::{World, eventually, sleeping};
+use crate::support::{World, sleeping};
 
 /// A command that does not end by SIGTERM, and tells that it got one.
 fn stubborn(mark: &str) -> String {
@@ -78,10 +78,11 @@ fn a_server_that_is_gone_ends_the_command_in_time() {
         ];
         let mut job = Job::running(&world, &arguments, &mark);
         stop(&server).unwrap();
-        eventually("the command is gone", || (sleeping(&mark) == 0).then_some(()));
+        // Not until its `sleep` is gone: that one dies of SIGTERM, and has a successor when the command has heard of it.
+        assert_eq!(job.code(), 74, "{}", job.said());
+        assert_eq!(sleeping(&mark), 0);
         assert_eq!(fs::read_to_string(&told).unwrap(), "told\n", "SIGTERM comes first");
         fs::remove_file(&told).unwrap();
-        assert_eq!(job.code(), 74, "{}", job.said());
         assert!(job.said().contains("no renewal in time"), "{}", job.said());
         // Whichever it was.
         let _ = server.resume();
