@@ -99,6 +99,16 @@ impl Tenure {
         }
     }
 
+    /// Whether a renewal that it has asked for is still of use.
+    #[must_use]
+    pub const fn is_renewing(&self) -> bool {
+        match &self.state {
+            State::Confirming { .. } => true,
+            State::Held(hold) => hold.is_renewing(),
+            _ => false,
+        }
+    }
+
     /// From when on no poll of f may begin; [`Moment::ZERO`] while there is no lease.
     #[must_use]
     pub const fn drop_at(&self) -> Moment {

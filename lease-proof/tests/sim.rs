@@ -49,6 +49,15 @@ fn two_thousand_tenures_violate_nothing() {
     assert!(batch.tally.faults.len() > 8, "{batch:#?}");
 }
 
+/// The worlds in which a renewal that waited for company was sent after the release of its tenure.
+#[test]
+fn no_renewal_that_waited_for_company_follows_a_release() {
+    for seed in [6_970, 7_492] {
+        let batch = Batch::play(seed, 1, 1, None, |_| false);
+        assert!(batch.found.is_empty(), "{}: {batch:#?}", again(seed, None));
+    }
+}
+
 #[test]
 fn a_seed_makes_the_same_world_again() {
     for seed in [2, 3, 7] {

@@ -25,7 +25,10 @@ impl Keeper {
         }
         let mut companies: BTreeMap<u32, Vec<(TenureId, Claim, Duration)>> = BTreeMap::new();
         for id in std::mem::take(&mut self.context.due) {
-            let Some(entry) = self.entries.get(&id) else { continue };
+            // What came in between may have ended it, and a release may be on its way: nothing follows that.
+            let Some(entry) = self.entries.get(&id).filter(|entry| entry.tenure.is_renewing()) else {
+                continue;
+            };
             match entry.in_company(now).filter(|_| size > 1) {
                 Some((claim, limit)) => companies.entry(entry.magnitude()).or_default().push((id, claim, limit)),
                 None => self.context.calls.push(entry.renew(&self.context, id, now)),

@@ -47,6 +47,10 @@ impl Hold {
         self.stop.is_some()
     }
 
+    pub(super) const fn is_renewing(&self) -> bool {
+        self.renewing.is_some() && !self.dropped
+    }
+
     pub(super) const fn drop_at(&self) -> Moment {
         self.drop_at
     }
