@@ -140,7 +140,9 @@ pub(crate) enum Command {
     },
     /// What ends a command of `run` when nobody else does.
     #[command(name = "_watchdog", hide = true)]
-    Watchdog,
+    Watchdog {
+        group: i32,
+    },
 }
 
 /// Runs a command if and only if the lease can be taken, and keeps the lease while it runs.

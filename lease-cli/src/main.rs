@@ -37,9 +37,8 @@ fn main() -> ExitCode {
     narrate(cli.verbose);
     let done = match &cli.command {
         Command::Run(args) => run::run(&cli, args).map(ExitCode::from),
-        // Not let, it has nothing to say: it is somebody else's story.
-        Command::Job { gate, command } => run::start::job(*gate, command).map_or(Ok(ExitCode::FAILURE), Err),
-        Command::Watchdog => Ok(match run::watchdog::watch() {
+        Command::Job { gate, command } => Err(run::start::job(*gate, command)),
+        Command::Watchdog { group } => Ok(match run::watchdog::watch(*group) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         }),

@@ -25,7 +25,7 @@ use crate::args::{Cli, RunArgs, Waiting};
 use crate::database::Url;
 use report::{End, Report, Tenure};
 use signals::{Signals, Told};
-use tend::{Plan, Ready, Tender};
+use tend::{Plan, Tender};
 
 /// Between two tries to reach a database while there is time to wait.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -91,25 +91,17 @@ async fn job<'a>(cli: &Cli, args: &'a RunArgs) -> Result<Report<'a>, Failure> {
     let mut signals = Signals::take_over().map_err(|error| Failure::config(format!("signals: {error}")))?;
     children::adopt_orphans();
     let mut lease = None;
-    let acquired = async {
-        let asking = acquire(cli, args, &url, options, began, &mut lease);
-        // In this order: while the database answers, the processes start.
-        let (acquired, ready) = tokio::join!(asking, async { Ready::to_run(&args.command) });
-        let (guard, job) = acquired?;
-        let ready = ready.map_err(|error| End::Failed(start::not_started(&args.command[0], &error)))?;
-        Ok((guard, job, ready))
-    };
     let acquired = tokio::select! {
         biased;
         signal = asked_to_end(&mut signals) => Err(End::Interrupted(signal)),
-        acquired = acquired => acquired,
+        acquired = acquire(cli, args, &url, options, began, &mut lease) => acquired,
     };
     report.waited = BootClock.now().since(began);
     match acquired {
-        Ok((guard, job, ready)) => under(args, &mut report, guard, &job, ready, &mut signals).await,
+        Ok((guard, job)) => under(args, &mut report, guard, &job, &mut signals).await,
         Err(end) => {
-            if let Some(lease) = lease {
-                // A statement may be under way, or its lease on the way back. If there is no answer in time the row is freed at its expiry.
+            if let (End::Interrupted(_), Some(lease)) = (&end, lease) {
+                // The statement may be under way. If there is no answer in time the row is freed at its expiry.
                 let _ = tokio::time::timeout(FAREWELL, lease.shutdown(Duration::ZERO)).await;
             }
             report.end = end;
@@ -206,16 +198,17 @@ async fn acquire(
 }
 
 /// Runs the command under the lease.
-async fn under(args: &RunArgs, report: &mut Report<'_>, guard: Guard, job: &Job, ready: Ready, signals: &mut Signals) {
+async fn under(args: &RunArgs, report: &mut Report<'_>, guard: Guard, job: &Job, signals: &mut Signals) {
     let plan = Plan {
+        command: &args.command,
         time_limit: args.time_limit,
         kill_after: args.kill_after,
         renew_every: job.timing().renew_every(),
     };
-    let mut tender = Tender::new(plan, &ready, signals);
+    let mut tender = Tender::new(plan, signals);
     let (holder, token) = (guard.held().holder().to_string(), guard.held().token().get());
     let began = BootClock.now();
-    let outcome = guard.run(|held| tender.run(ready, held)).await;
+    let outcome = guard.run(|held| tender.run(held)).await;
     if !tender.bury().await {
         say("the command still runs, though its lease is over: it does not die of SIGKILL, or is another user's");
     }

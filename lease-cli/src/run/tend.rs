@@ -9,11 +9,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::children::{self, Change, Status};
-use super::say;
 use super::signals::{Signals, Told};
-use super::start::{self, Gate};
 use super::terminal::{self, Terminal};
 use super::watchdog::Watchdog;
+use super::{say, start};
 
 /// The longest time until the watchdog hears of a renewal, and until a process that is nobody's child here is seen to be
 /// gone.
@@ -22,37 +21,20 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long a job that was killed may take to be gone. Only one that hangs in the kernel, or is another user's, takes long.
 const BURIAL: Duration = Duration::from_secs(2);
 
-/// How long it is to run.
-pub(super) struct Plan {
+/// What is to be run, and for how long.
+pub(super) struct Plan<'a> {
+    pub(super) command: &'a [OsString],
     pub(super) time_limit: Option<Duration>,
     pub(super) kill_after: Duration,
     pub(super) renew_every: Duration,
 }
 
-/// The processes of a job, before there is a lease: starting them takes as long as asking for it. Dropped, they end.
-pub(super) struct Ready {
-    group: Group,
-    gate: Gate,
-    watchdog: Watchdog,
-}
-
-impl Ready {
-    pub(super) fn to_run(command: &[OsString]) -> io::Result<Self> {
-        let (process, gate) = start::spawn(command)?;
-        Ok(Self {
-            group: Group(Pid::from_child(&process)),
-            gate,
-            watchdog: Watchdog::start()?,
-        })
-    }
-}
-
 /// Runs one job.
 pub(super) struct Tender<'a> {
-    plan: Plan,
+    plan: Plan<'a>,
     signals: &'a mut Signals,
     terminal: Option<Terminal>,
-    leader: Pid,
+    leader: Option<Pid>,
     /// How the command ended.
     pub(super) status: Option<Status>,
     /// Whether it was told to end since its time was over.
@@ -60,26 +42,30 @@ pub(super) struct Tender<'a> {
 }
 
 impl<'a> Tender<'a> {
-    pub(super) fn new(plan: Plan, ready: &Ready, signals: &'a mut Signals) -> Self {
+    pub(super) fn new(plan: Plan<'a>, signals: &'a mut Signals) -> Self {
+        let terminal = Terminal::controlling();
         Self {
             plan,
             signals,
-            terminal: Terminal::controlling(),
-            leader: ready.group.0,
+            terminal,
+            leader: None,
             status: None,
             overtime: false,
         }
     }
 
     /// Runs the command, and returns when it and all of its process group are gone. Dropped, it kills them.
-    pub(super) async fn run(&mut self, ready: Ready, held: Held) -> io::Result<()> {
-        let Ready {
-            group,
-            gate,
-            mut watchdog,
-        } = ready;
-        watchdog.watch(group.0, drop_at(&held)).await?;
-        gate.open(&held)?;
+    pub(super) async fn run(&mut self, held: Held) -> io::Result<()> {
+        let variables = [
+            ("LEASE_NAME", held.name().to_string()),
+            ("LEASE_HOLDER", held.holder().to_string()),
+            ("LEASE_TOKEN", held.token().to_string()),
+        ];
+        let (process, gate) = start::spawn(self.plan.command, &variables)?;
+        let group = Group(Pid::from_child(&process));
+        self.leader = Some(group.0);
+        let watchdog = Watchdog::over(group.0, drop_at(&held)).await?;
+        gate.open()?;
         self.tend(&held, &group, watchdog).await
     }
 
@@ -92,8 +78,7 @@ impl<'a> Tender<'a> {
                 match change {
                     Change::Ended(status) if process == group.0 => self.status = Some(status),
                     Change::Ended(_) if process == watchdog.process => {
-                        watchdog = Watchdog::start()?;
-                        watchdog.watch(group.0, drop_at(held)).await?;
+                        watchdog = Watchdog::over(group.0, drop_at(held)).await?;
                     }
                     Change::Stopped(signal) if process == group.0 => self.stopped(group, signal),
                     Change::Ended(_) | Change::Stopped(_) => {}
@@ -141,7 +126,7 @@ impl<'a> Tender<'a> {
         let clock = BootClock;
         let until = clock.now() + BURIAL;
         let gone = loop {
-            let leader = self.leader;
+            let Some(leader) = self.leader else { break true };
             while let Ok(Some((process, change))) = children::next_change() {
                 if let Change::Ended(status) = change
                     && process == leader
@@ -158,6 +143,7 @@ impl<'a> Tender<'a> {
                 () = clock.sleep_until(clock.now() + TICK) => {}
             }
         };
+        self.leader = None;
         if let Some(terminal) = &mut self.terminal {
             terminal.take_back(matches!(self.status, Some(Status::Signal(_)) | None));
         }

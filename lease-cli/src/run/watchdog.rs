@@ -17,9 +17,6 @@ use tokio::net::unix::pipe;
 
 use crate::run::ourselves;
 
-/// What `lease` says first, with the process group.
-const GROUP: &str = "group ";
-
 /// What `lease` says at the end. The job is gone.
 const DONE: &str = "done";
 
@@ -36,16 +33,23 @@ const STEP: Duration = Duration::from_millis(1);
 pub(super) struct Watchdog {
     pub(super) process: Pid,
     orders: pipe::Sender,
-    answers: pipe::Receiver,
     /// What it was last told.
     until: Moment,
 }
 
 impl Watchdog {
-    /// Starts one that has nothing to watch yet.
-    pub(super) fn start() -> io::Result<Self> {
+    /// Starts one over `group`, and returns when it watches.
+    pub(super) async fn over(group: Pid, until: Moment) -> io::Result<Self> {
+        let started = tokio::time::timeout(PATIENCE, Self::start(group, until)).await;
+        started.unwrap_or_else(|_| Err(io::Error::other("the watchdog does not answer")))
+    }
+
+    async fn start(group: Pid, until: Moment) -> io::Result<Self> {
         let mut command = Command::new(ourselves());
-        command.arg0("lease").arg("_watchdog");
+        command
+            .arg0("lease")
+            .arg("_watchdog")
+            .arg(group.as_raw_nonzero().to_string());
         // Out of the group that a terminal sends signals to; and it needs nothing of ours.
         command.process_group(0).env_clear().current_dir("/");
         command
@@ -56,28 +60,19 @@ impl Watchdog {
         let (Some(orders), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its pipes are not there"));
         };
-        Ok(Self {
+        let mut watchdog = Self {
             process: Pid::from_child(&child),
             orders: pipe::Sender::from_owned_fd(orders.into())?,
-            answers: pipe::Receiver::from_owned_fd(answers.into())?,
             until: Moment::ZERO,
-        })
-    }
-
-    /// Sets it over `group`, and returns when it watches.
-    pub(super) async fn watch(&mut self, group: Pid, until: Moment) -> io::Result<()> {
-        let watching = async {
-            self.orders.writable().await?;
-            self.tell(&format!("{GROUP}{}", group.as_raw_nonzero()));
-            self.until(until);
-            self.answers.readable().await?;
-            match self.answers.try_read(&mut [0; 8])? {
-                0 => Err(io::Error::other("the watchdog ended at once")),
-                _ => Ok(()),
-            }
         };
-        let watching = tokio::time::timeout(PATIENCE, watching).await;
-        watching.unwrap_or_else(|_| Err(io::Error::other("the watchdog does not answer")))
+        watchdog.orders.writable().await?;
+        watchdog.until(until);
+        let answers = pipe::Receiver::from_owned_fd(answers.into())?;
+        answers.readable().await?;
+        match answers.try_read(&mut [0; 8])? {
+            0 => Err(io::Error::other("the watchdog ended at once")),
+            _ => Ok(watchdog),
+        }
     }
 
     /// Tells it how long the job may run now.
@@ -101,7 +96,10 @@ impl Watchdog {
 }
 
 /// The process itself.
-pub(crate) fn watch() -> io::Result<()> {
+pub(crate) fn watch(group: i32) -> io::Result<()> {
+    let Some(group) = Pid::from_raw(group) else {
+        return Ok(());
+    };
     // Only what can't be blocked ends it: it is not for the signals that are meant for `lease`.
     SigSet::all().thread_block()?;
     let mut orders = Orders::default();
@@ -110,7 +108,7 @@ pub(crate) fn watch() -> io::Result<()> {
     loop {
         let left = orders.until.map(|until| until.since(BootClock.now()));
         if left == Some(Duration::ZERO) && !killed {
-            orders.kill();
+            let _ = kill_process_group(group, Signal::KILL);
             killed = true;
         }
         let sleep = left.filter(|_| !killed).map_or(SLICE, |left| left.min(SLICE));
@@ -125,7 +123,7 @@ pub(crate) fn watch() -> io::Result<()> {
             Heard::Until => {}
             Heard::Done => return Ok(()),
             Heard::Silence => {
-                orders.kill();
+                let _ = kill_process_group(group, Signal::KILL);
                 return Ok(());
             }
         }
@@ -144,17 +142,10 @@ enum Heard {
 #[derive(Default)]
 struct Orders {
     text: String,
-    group: Option<Pid>,
     until: Option<Moment>,
 }
 
 impl Orders {
-    fn kill(&self) {
-        if let Some(group) = self.group {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-
     fn wait(&mut self, at_most: Duration) -> io::Result<Heard> {
         let stdin = io::stdin();
         let mut readable = [PollFd::new(&stdin, PollFlags::IN)];
@@ -174,9 +165,6 @@ impl Orders {
         while let Some((line, rest)) = self.text.split_once('\n') {
             if line == DONE {
                 return Ok(Heard::Done);
-            }
-            if let Some(group) = line.strip_prefix(GROUP) {
-                self.group = group.parse().ok().and_then(Pid::from_raw);
             }
             if let Ok(until) = line.parse() {
                 self.until = Some(Moment::from_nanos(until));
