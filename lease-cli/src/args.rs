@@ -1,7 +1,6 @@
 //! What the command line can say.
 
 use std::ffi::OsString;
-use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,18 +129,6 @@ pub(crate) enum Command {
     Man {
         /// Into which folder.
         folder: PathBuf,
-    },
-    /// What a command of `run` is before it is the command.
-    #[command(name = "_job", hide = true)]
-    Job {
-        gate: RawFd,
-        #[arg(last = true, required = true)]
-        command: Vec<OsString>,
-    },
-    /// What ends a command of `run` when nobody else does.
-    #[command(name = "_watchdog", hide = true)]
-    Watchdog {
-        group: i32,
     },
 }
 

@@ -26,6 +26,9 @@ use crate::answer::{Answer, Failure, code};
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
+    if let Some(done) = run::part(env::args_os().skip(1)) {
+        return done.map_or_else(failed, ExitCode::from);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -37,17 +40,14 @@ fn main() -> ExitCode {
     narrate(cli.verbose);
     let done = match &cli.command {
         Command::Run(args) => run::run(&cli, args).map(ExitCode::from),
-        Command::Job { gate, command } => Err(run::start::job(*gate, command)),
-        Command::Watchdog { group } => Ok(match run::watchdog::watch(*group) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        }),
         _ => commands::run(&cli).map(|answer| print(&cli, &answer)),
     };
-    done.unwrap_or_else(|Failure { text, code }| {
-        let _ = writeln!(io::stderr(), "lease: {text}");
-        ExitCode::from(code)
-    })
+    done.unwrap_or_else(failed)
+}
+
+fn failed(Failure { text, code }: Failure) -> ExitCode {
+    let _ = writeln!(io::stderr(), "lease: {text}");
+    ExitCode::from(code)
 }
 
 /// Says on standard error what the library tells of.

@@ -6,11 +6,12 @@
 mod children;
 mod report;
 mod signals;
-pub(crate) mod start;
+mod start;
 mod tend;
 mod terminal;
-pub(crate) mod watchdog;
+mod watchdog;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,24 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// How long a lease that may have been taken gets to be given back, when a signal ends the waiting for it.
 const FAREWELL: Duration = Duration::from_millis(700);
+
+/// The other processes of a run, which are this program too: known by their first word, before anything else is looked at, for
+/// they are to start quickly. They are nobody's to call. `None` for whatever else is asked for.
+pub(crate) fn part(mut arguments: impl Iterator<Item = OsString>) -> Option<Result<u8, Failure>> {
+    let number = |word: Option<OsString>| word.and_then(|word| word.to_str()?.parse().ok());
+    match arguments.next()?.to_str()? {
+        start::JOB => {
+            let gate = number(arguments.next()).unwrap_or(-1);
+            let command: Vec<OsString> = arguments.collect();
+            Some(start::job(gate, &command).map_or(Ok(code::USAGE), Err))
+        }
+        watchdog::WATCHDOG => {
+            let watched = watchdog::watch(number(arguments.next()).unwrap_or(0));
+            Some(Ok(if watched.is_ok() { code::DONE } else { code::USAGE }))
+        }
+        _ => None,
+    }
+}
 
 /// Does it, and answers with the exit code.
 ///

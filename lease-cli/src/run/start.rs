@@ -16,6 +16,9 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use crate::answer::{Failure, code};
 use crate::run::ourselves;
 
+/// The first word for it.
+pub(super) const JOB: &str = "_job";
+
 /// A process that waits for [`Gate::open`] to become the command.
 pub(super) struct Gate(PipeWriter);
 
@@ -27,9 +30,8 @@ pub(super) fn spawn(command: &[OsString], variables: &[(&str, String)]) -> io::R
     let mut process = Command::new(ourselves());
     process
         .arg0("lease")
-        .arg("_job")
+        .arg(JOB)
         .arg(reader.as_raw_fd().to_string())
-        .arg("--")
         .args(command);
     process
         .envs(variables.iter().map(|(name, value)| (name, value)))
@@ -45,22 +47,16 @@ impl Gate {
     }
 }
 
-/// Waits for the byte, then becomes the command. Returns only if that is not to be or can't be.
-pub(crate) fn job(gate: RawFd, command: &[OsString]) -> Failure {
+/// Waits for the byte, then becomes the command. Returns only if that is not to be, or why it can't be.
+pub(super) fn job(gate: RawFd, command: &[OsString]) -> Option<Failure> {
     let opened = File::open(format!("/dev/fd/{gate}")).and_then(|mut gate| gate.read_exact(&mut [0]));
-    if opened.is_err() {
-        return Failure {
-            text: "nobody lets this job start: it is for `lease run` to call".to_owned(),
-            code: code::USAGE,
-        };
-    }
+    // Not let, it has nothing to say: it is somebody else's story.
+    opened.ok()?;
     // The one that was inherited, which the command has no use for.
     let _ = nix::unistd::close(gate);
-    let (program, arguments) = command
-        .split_first()
-        .map_or((OsString::new(), &[][..]), |(p, a)| (p.clone(), a));
-    let error = Command::new(&program).args(arguments).exec();
-    not_started(&program, &error)
+    let (program, arguments) = command.split_first()?;
+    let error = Command::new(program).args(arguments).exec();
+    Some(not_started(program, &error))
 }
 
 /// The command could not be started: 127 or 126, as shells have it.

@@ -17,6 +17,9 @@ use tokio::net::unix::pipe;
 
 use crate::run::ourselves;
 
+/// The first word for it.
+pub(super) const WATCHDOG: &str = "_watchdog";
+
 /// What `lease` says at the end. The job is gone.
 const DONE: &str = "done";
 
@@ -48,7 +51,7 @@ impl Watchdog {
         let mut command = Command::new(ourselves());
         command
             .arg0("lease")
-            .arg("_watchdog")
+            .arg(WATCHDOG)
             .arg(group.as_raw_nonzero().to_string());
         // Out of the group that a terminal sends signals to; and it needs nothing of ours.
         command.process_group(0).env_clear().current_dir("/");
@@ -96,7 +99,7 @@ impl Watchdog {
 }
 
 /// The process itself.
-pub(crate) fn watch(group: i32) -> io::Result<()> {
+pub(super) fn watch(group: i32) -> io::Result<()> {
     let Some(group) = Pid::from_raw(group) else {
         return Ok(());
     };

@@ -46,7 +46,7 @@ fn a_killed_lease_takes_its_command_along() {
 fn a_lease_that_is_killed_while_it_starts_leaves_no_command() {
     let world = World::new();
     let mark = mark();
-    for round in 0..80 {
+    for round in 0..200 {
         let mut job = Job::start(&world, &["--ttl", "100ms", "--wait", "forever", "--", "sleep", &mark]);
         let children = format!("/proc/{0}/task/{0}/children", job.pid().as_raw_nonzero());
         while fs::read_to_string(&children).unwrap().is_empty() && !job.is_over() {}

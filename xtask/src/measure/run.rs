@@ -1,7 +1,7 @@
 //! `measure run`: what `lease run` adds to the time of a command that does nothing.
 //!
-//! The two run in turn. What counts is the median of the differences. On loopback the round trips to a server are far below a
-//! millisecond, so that the aim is the same for both engines.
+//! The two run in turn. What counts is the median of the differences. With a server two round trips are allowed for, as an open
+//! connection has them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use lease_core::{BootClock, Clock};
 use serde_json::json;
 
-use super::database::Measured;
+use super::database::{Measured, Onlooker};
 use super::median::{hundredths, median};
 use crate::report::{Report, note};
 use crate::run::{cargo, must};
@@ -38,10 +38,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let folder = tempfile::tempdir()?;
     let file = format!("sqlite:{}", folder.path().join("leases.db").display());
     let measured = Measured::start()?;
+    let round_trip = round_trip(measured.database.url())?;
 
     let mut report = Report::new(&["database", "true_ms", "lease_ms", "added_ms", "least", "most", "aim"]);
     report.fact("runs", args.runs);
-    for (database, url) in [("sqlite", file.as_str()), ("postgres", measured.database.url())] {
+    report.fact("round_trip_ms", hundredths(round_trip));
+    let server = ("postgres", measured.database.url(), AIM + 2.0 * round_trip);
+    for (database, url, aim) in [("sqlite", file.as_str(), AIM), server] {
         must(Command::new(&lease).args(["migrate", "--quiet", "--url", url]))?;
         let (mut alone, mut under, mut added) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..args.runs {
@@ -60,13 +63,31 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
             hundredths(figure),
             hundredths(added[0]),
             hundredths(added[added.len() - 1]),
-            json!(AIM),
+            hundredths(aim),
         ]);
-        if figure > AIM {
-            report.miss(format!("{database}: {figure:.1} ms more, not {AIM}"));
+        if figure > aim {
+            report.miss(format!("{database}: {figure:.1} ms more, not {aim:.1}"));
         }
     }
     Ok(report)
+}
+
+/// The median, in milliseconds.
+fn round_trip(url: &str) -> anyhow::Result<f64> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let onlooker = Onlooker::connect(url).await?;
+        let mut times = Vec::new();
+        for _ in 0..200 {
+            let began = BootClock.now();
+            onlooker.simple_query("SELECT 1").await?;
+            times.push(BootClock.now().since(began).as_secs_f64() * 1_000.0);
+        }
+        Ok(median(&mut times))
+    })
 }
 
 fn under_lease(lease: &PathBuf, url: &str) -> Command {
