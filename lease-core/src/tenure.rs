@@ -249,7 +249,7 @@ impl Tenure {
     fn repeat(&mut self, repeat: Repeat, effects: &mut Vec<Effect>) {
         effects.push(repeat.call());
         if self.breaks(TenureMutant::RenewsAfterTheRelease) {
-            effects.push(Effect::Send(Call::Renew));
+            effects.push(Effect::Send(Call::RenewAlone));
         }
         self.state = State::Repeating(repeat);
     }
