@@ -1,7 +1,7 @@
 //! `lease run`: a command under a lease.
 //!
-//! Four processes: this one, which holds the lease and does not work; the command, in a process group of its own; before it
-//! became the command, a [process that waits](start); and a [watchdog].
+//! Three processes: this one, which holds the lease and does not work; the command, in a process group of its own, which
+//! [waits](start) before it becomes the command; and a [watchdog].
 
 mod children;
 mod report;
