@@ -49,7 +49,8 @@ async fn a_granted_acquire_whose_reply_is_lost_is_undone() {
 async fn an_acquire_dropped_at_any_await_point_leaves_nothing_held() {
     let (_database, other) = Database::migrated().await;
     for warm in [false, true] {
-        for polls in 1.. {
+        let mut polls = 1;
+        loop {
             let repo = other.clone();
             if warm {
                 repo.acquire(&claim("warms the pool")).await.unwrap();
@@ -78,10 +79,14 @@ async fn an_acquire_dropped_at_any_await_point_leaves_nothing_held() {
                 assert_eq!(repo.renew(&held).await.unwrap(), Renew::Renewed);
             }
             repo.release(&held).await.unwrap();
-            if let Some(answer) = answer {
-                answer.unwrap();
-                assert!(polls > 1, "it was dropped somewhere");
-                break;
+            match answer {
+                None => polls += 1,
+                // A quick server has answered before the first poll looks: then nothing was dropped.
+                Some(answer) if polls == 1 => drop(answer.unwrap()),
+                Some(answer) => {
+                    answer.unwrap();
+                    break;
+                }
             }
         }
     }
