@@ -59,6 +59,11 @@ impl Engine {
         }
     }
 
+    /// Whether its servers' clocks can be moved. The group communication of Galera waits by the clock, and does not bear it.
+    pub(crate) const fn has_clocks(self) -> bool {
+        !matches!(self, Self::Galera)
+    }
+
     pub(crate) const fn port(self) -> u16 {
         if self.is_postgres() { 5432 } else { 3306 }
     }

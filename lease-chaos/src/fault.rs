@@ -110,6 +110,7 @@ impl Kind {
             Self::NodeIsolated => matches!(engine, Engine::Galera),
             // A node whose disk is full leaves its cluster, and comes back with a copy of everything: that is a node killed.
             Self::DiskFull => !matches!(engine, Engine::Galera | Engine::PostgresStandby),
+            Self::ClockStepsWithin | Self::ClockStepsBeyond => engine.has_clocks(),
             _ => true,
         }
     }

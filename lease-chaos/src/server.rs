@@ -124,13 +124,14 @@ impl Server {
             }
         };
         let file = |name: &str| self.inside(&self.folder.join(name)).display().to_string();
-        command
-            .args(["env", "LC_ALL=C", "DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1"])
-            .arg(format!("FAKETIME_TIMESTAMP_FILE={}", file("clock")))
-            .arg(format!("LD_PRELOAD={}", file("faketime.so")))
-            .arg(program)
-            .current_dir(self.data())
-            .stdin(Stdio::null());
+        command.args(["env", "LC_ALL=C"]);
+        if self.engine.has_clocks() {
+            command
+                .args(["DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1"])
+                .arg(format!("FAKETIME_TIMESTAMP_FILE={}", file("clock")))
+                .arg(format!("LD_PRELOAD={}", file("faketime.so")));
+        }
+        command.arg(program).current_dir(self.data()).stdin(Stdio::null());
         command
     }
 

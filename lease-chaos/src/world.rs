@@ -200,7 +200,7 @@ impl World {
             };
             format!("postgres://service@{hosts}/{database}{wanted}")
         } else {
-            format!("mysql://service:{PASSWORD}@{hosts}/{database}")
+            format!("mysql://service:{PASSWORD}@{hosts}/{database}?ssl-mode=disabled")
         }
     }
 

@@ -41,12 +41,12 @@ enum Failed {
     /// By the fence.
     Stale,
     /// Whatever else: it may have been committed.
-    Error,
+    Error(String),
 }
 
 impl From<diesel::result::Error> for Failed {
-    fn from(_: diesel::result::Error) -> Self {
-        Self::Error
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Error(error.to_string())
     }
 }
 
@@ -54,7 +54,7 @@ impl From<lease_postgres::fence::FenceError> for Failed {
     fn from(error: lease_postgres::fence::FenceError) -> Self {
         match error {
             lease_postgres::fence::FenceError::Stale { .. } => Self::Stale,
-            _ => Self::Error,
+            error => Self::Error(super::told(&error)),
         }
     }
 }
@@ -63,7 +63,7 @@ impl From<lease_mysql::fence::FenceError> for Failed {
     fn from(error: lease_mysql::fence::FenceError) -> Self {
         match error {
             lease_mysql::fence::FenceError::Stale { .. } => Self::Stale,
-            _ => Self::Error,
+            error => Self::Error(super::told(&error)),
         }
     }
 }
@@ -72,7 +72,8 @@ impl Writer {
     pub(super) fn new(engine: Engine, url: &str, pod: usize) -> Self {
         Self {
             engine,
-            url: url.to_owned(),
+            // The option is known to the leases' client alone, and without it there is no TLS here either.
+            url: url.replace("?ssl-mode=disabled", ""),
             pod: i64::try_from(pod).expect("few pods"),
             open: None,
         }
@@ -95,8 +96,11 @@ impl Writer {
                 Ok(Ok(())) => Answer::Accepted,
                 Ok(Err(Failed::Stale)) => Answer::Refused,
                 // Whatever is left of the answer must not be read by the next one.
-                Ok(Err(Failed::Error)) | Err(_) => {
+                failed => {
                     self.open = None;
+                    if let Ok(Err(Failed::Error(why))) = failed {
+                        eprintln!("{from} {}: a write: {why}", now_held.name().as_str());
+                    }
                     Answer::Error
                 }
             };
@@ -130,7 +134,7 @@ impl Writer {
                     async |connection: &mut AsyncMysqlConnection| mysql(connection, held, pod, is_cluster).await;
                 connection.transaction(write).await
             }
-            None => Err(Failed::Error),
+            None => Err(Failed::Error("no connection".to_owned())),
         }
     }
 }
@@ -138,12 +142,12 @@ impl Writer {
 async fn connect(engine: Engine, url: &str) -> Result<Open, Failed> {
     if engine.is_postgres() {
         let connection = AsyncPgConnection::establish(url).await;
-        let mut connection = connection.map_err(|_| Failed::Error)?;
+        let mut connection = connection.map_err(|error| Failed::Error(error.to_string()))?;
         connection.batch_execute(POSTGRES_SESSION).await?;
         Ok(Open::Postgres(Box::new(connection)))
     } else {
         let connection = AsyncMysqlConnection::establish(url).await;
-        let mut connection = connection.map_err(|_| Failed::Error)?;
+        let mut connection = connection.map_err(|error| Failed::Error(error.to_string()))?;
         connection.batch_execute(MYSQL_SESSION).await?;
         Ok(Open::Mysql(connection))
     }

@@ -41,7 +41,7 @@ impl Server {
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
             ]);
-            install.args(["--skip-name-resolve", "--innodb_log_file_size=32M"]);
+            install.args(["--skip-name-resolve", "--innodb_log_file_size=32M", "--force"]);
             install.arg(self.at("extra-file", "users.sql"));
             install
         };
@@ -90,10 +90,10 @@ impl Server {
         command
     }
 
-    /// A node that is silent for a second is suspected, so that the others go on without it while a lease lives.
+    /// A node that is silent for a second and a half is suspected, and the others go on without it.
     fn cluster(&self) -> Vec<String> {
-        let provider = "gcache.size=16M;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S;\
-                        evs.inactive_check_period=PT0.1S;evs.keepalive_period=PT0.15S;gmcast.peer_timeout=PT0.5S";
+        let provider = "gcache.size=16M;evs.suspect_timeout=PT1.5S;evs.inactive_timeout=PT3S;\
+                        evs.inactive_check_period=PT0.1S;evs.keepalive_period=PT0.15S;gmcast.peer_timeout=PT0.75S";
         let mut options = vec![
             "--wsrep-on=ON".to_owned(),
             "--wsrep-provider=/usr/lib/galera/libgalera_smm.so".to_owned(),
