@@ -133,7 +133,8 @@ impl World {
             return Ok(());
         }
         self.servers[index].wait().await?;
-        self.in_sync().await
+        self.in_sync().await?;
+        self.is_whole().await
     }
 
     /// After a failover: what was the primary becomes the standby, with nothing of its own.
@@ -182,6 +183,30 @@ impl World {
             }
             rest().await;
         }
+    }
+
+    /// Waits until all nodes of a cluster have said the same of it for a while: one that thaws does not know yet that the others
+    /// went on without it.
+    async fn is_whole(&mut self) -> anyhow::Result<()> {
+        if self.engine != Engine::Galera {
+            return Ok(());
+        }
+        let deadline = BootClock.now() + CATCH_UP;
+        let mut same = 0;
+        while same < 10 {
+            let mut said = Vec::new();
+            for server in &mut self.servers {
+                said.push(server.members().await.unwrap_or_default());
+            }
+            // Sorted by their names: the number of the cluster, its size, and whether the node takes statements.
+            let is_whole = said[0].ends_with(",3,ON") && said.iter().all(|one| *one == said[0]);
+            same = if is_whole { same + 1 } else { 0 };
+            if BootClock.now() > deadline {
+                bail!("the cluster is not whole after {CATCH_UP:?}: {said:?}");
+            }
+            BootClock.sleep_until(BootClock.now() + Duration::from_millis(50)).await;
+        }
+        Ok(())
     }
 
     /// Which server a fault is of: of a primary and its standby the primary.

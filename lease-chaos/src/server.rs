@@ -21,6 +21,11 @@ use crate::processes;
 
 /// How long a start or an orderly end may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Whether a node of a cluster takes statements.
+const READY: &str = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'WSREP_READY'";
+/// What it says of its cluster: which one of all that there were, and of how many nodes.
+const MEMBERS: &str = "SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) FROM information_schema.global_status \
+                       WHERE variable_name IN ('WSREP_CLUSTER_CONF_ID', 'WSREP_CLUSTER_SIZE', 'WSREP_READY')";
 /// How large its disk is, in megabytes.
 const DISK: u32 = 500;
 /// The most connections of the service.
@@ -123,15 +128,28 @@ impl Server {
                 command
             }
         };
-        let file = |name: &str| self.inside(&self.folder.join(name)).display().to_string();
         command.args(["env", "LC_ALL=C"]);
-        if self.engine.has_clocks() {
-            command
-                .args(["DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1"])
-                .arg(format!("FAKETIME_TIMESTAMP_FILE={}", file("clock")))
-                .arg(format!("LD_PRELOAD={}", file("faketime.so")));
-        }
         command.arg(program).current_dir(self.data()).stdin(Stdio::null());
+        command
+    }
+
+    /// As [`program`](Self::program), with a clock that can be moved.
+    fn program_with_clock(&self, program: &Path) -> Command {
+        if !self.engine.has_clocks() {
+            return self.program(program);
+        }
+        let file = |name: &str| self.inside(&self.folder.join(name)).display().to_string();
+        let mut command = self.program(Path::new("env"));
+        command.arg("DONT_FAKE_MONOTONIC=1");
+        // The processes of PostgreSQL must have one clock. Of one process it is enough that it looks once a second, and
+        // MySQL asks for the time so often that it could do nothing else.
+        command.arg(if self.engine.is_postgres() {
+            "FAKETIME_NO_CACHE=1"
+        } else {
+            "FAKETIME_CACHE_DURATION=1"
+        });
+        command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", file("clock")));
+        command.arg(format!("LD_PRELOAD={}", file("faketime.so"))).arg(program);
         command
     }
 
@@ -186,13 +204,17 @@ impl Server {
     async fn answers(&mut self) -> anyhow::Result<()> {
         let limit = Duration::from_millis(500);
         if self.engine == Engine::Galera {
-            let text =
-                "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'WSREP_READY'";
-            let ready = self.admin.sql_within(text, limit).await?;
+            let ready = self.admin.sql_within(READY, limit).await?;
             anyhow::ensure!(ready == ["ON"], "{} is not part of its cluster", self.name());
             return Ok(());
         }
         self.admin.sql_within("SELECT 1", limit).await.map(drop)
+    }
+
+    /// What a node says of its cluster.
+    pub(crate) async fn members(&mut self) -> anyhow::Result<String> {
+        let said = self.admin.sql_within(MEMBERS, Duration::from_millis(500)).await?;
+        Ok(said.concat())
     }
 
     /// Ends it in order.

@@ -1,7 +1,7 @@
 //! MySQL, MariaDB and nodes of Galera: from the programs of this machine, or from the files of an image.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::{CONNECTIONS, Server};
@@ -60,7 +60,7 @@ impl Server {
         } else {
             "mariadbd"
         };
-        let mut command = self.program(&PathBuf::from(program));
+        let mut command = self.program_with_clock(Path::new(program));
         command
             .arg("--no-defaults")
             .args([

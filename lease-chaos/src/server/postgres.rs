@@ -41,7 +41,7 @@ impl Server {
 
     pub(super) fn postgres(&self) -> Command {
         let program = program("postgres").unwrap_or_else(|_| PathBuf::from("postgres"));
-        let mut command = self.program(&program);
+        let mut command = self.program_with_clock(&program);
         command.arg("-D").arg(self.data());
         command
     }
