@@ -141,13 +141,8 @@ impl Server {
         let file = |name: &str| self.inside(&self.folder.join(name)).display().to_string();
         let mut command = self.program(Path::new("env"));
         command.arg("DONT_FAKE_MONOTONIC=1");
-        // The processes of PostgreSQL must have one clock. Of one process it is enough that it looks once a second, and
-        // MySQL asks for the time so often that it could do nothing else.
-        command.arg(if self.engine.is_postgres() {
-            "FAKETIME_NO_CACHE=1"
-        } else {
-            "FAKETIME_CACHE_DURATION=1"
-        });
+        // All processes of a server have one clock.
+        command.arg("FAKETIME_NO_CACHE=1");
         command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", file("clock")));
         command.arg(format!("LD_PRELOAD={}", file("faketime.so"))).arg(program);
         command
