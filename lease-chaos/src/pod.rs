@@ -99,6 +99,12 @@ async fn with<R: Repo + Inspect + Clone>(args: &Args, url: &str, repo: R) -> any
                         eprintln!("{} {name}: dropped: {stop}", crate::line::now());
                         20
                     }
+                    Outcome::Ran(ran) => {
+                        if let Err(error) = &ran.release {
+                            eprintln!("{} {name}: {}", crate::line::now(), told(error));
+                        }
+                        20
+                    }
                     _ => 20,
                 };
                 BootClock
