@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// The ttl of every lease.
-pub(crate) const TTL: Duration = Duration::from_secs(2);
-/// What is assumed of clocks within a ttl. Wider than the default of 20 ms: on a machine with more servers than cores a process
+/// The ttl of every lease. A release may take 5 s, and as long may a place in the pool be taken by one that hangs: with a ttl of
+/// less than half of that, the limit on recovery would be below what is promised.
+pub(crate) const TTL: Duration = Duration::from_secs(3);
+/// What is assumed of clocks within a ttl. Wider than the default of 30 ms: on a machine with more servers than cores a process
 /// may wait that long for its turn in the middle of a poll, which nothing can promise to survive.
 pub(crate) const DRIFT: Duration = Duration::from_millis(100);
 /// How many pods a world has.

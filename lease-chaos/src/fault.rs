@@ -189,7 +189,7 @@ impl Schedule {
             kind,
             target: self.dice.usize(0..count),
             // From a hiccup to well beyond a ttl.
-            lasts: Duration::from_millis(self.dice.u64(300..3_500)),
+            lasts: Duration::from_millis(self.dice.u64(300..4_500)),
             strength: self.dice.f64() * 2.0 - 1.0,
         }
     }

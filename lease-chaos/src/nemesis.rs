@@ -20,7 +20,7 @@ const WITHIN: f64 = 0.04;
 /// How late bytes are at least, each way.
 const LATE: Duration = Duration::from_millis(20);
 /// How long a standby may take to have caught up.
-const CATCH_UP: Duration = Duration::from_secs(60);
+const CATCH_UP: Duration = Duration::from_secs(180);
 
 const SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'service'";
 

@@ -74,7 +74,7 @@ async fn with<R: Repo + Inspect + Clone>(args: &Args, url: &str, repo: R) -> any
     }
     let mut tasks = tokio::task::JoinSet::new();
     for (name, longest) in SHARED
-        .map(|name| (name.to_owned(), 3_000))
+        .map(|name| (name.to_owned(), 4_000))
         .into_iter()
         .chain([(own(args.number), 700)])
     {

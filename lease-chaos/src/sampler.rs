@@ -119,20 +119,21 @@ mod tests {
     #[test]
     fn a_row_that_nobody_renews_and_that_stays_live_is_stuck() {
         let mut rows = Rows::default();
-        for second in 0..3 {
+        let limit = u64::try_from(LIMIT.as_nanos()).unwrap();
+        for second in 0..limit / SECOND {
             rows.look("a pod-1/x 7 12:00 t", second * SECOND);
             // Renewed each time.
             rows.look(&format!("b pod-1/y 7 12:0{second} t"), second * SECOND);
             // Expired, whatever stands there.
             rows.look("c pod-1/z 7 11:00 f", second * SECOND);
         }
-        rows.look("a pod-1/x 7 12:00 t", 3 * SECOND);
+        rows.look("a pod-1/x 7 12:00 t", limit);
         assert_eq!(rows.stuck, [], "not longer than a ttl and a second");
-        rows.look("a pod-1/x 7 12:00 t", 3 * SECOND + 1);
+        rows.look("a pod-1/x 7 12:00 t", limit + 1);
         rows.look("b pod-1/y 7 12:09 t", 9 * SECOND);
         rows.look("c pod-1/z 7 11:00 f", 9 * SECOND);
         let row = "a pod-1/x 7 12:00".to_owned();
-        let (from, to) = (0, 3 * SECOND + 1);
+        let (from, to) = (0, limit + 1);
         assert_eq!(rows.stuck, [Stuck { row, from, to }]);
     }
 }

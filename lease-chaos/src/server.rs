@@ -20,7 +20,7 @@ use crate::net::{Node, done};
 use crate::processes;
 
 /// How long a start or an orderly end may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Whether a node of a cluster takes statements.
 const READY: &str = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'WSREP_READY'";
 /// What it says of its cluster: which one of all that there were, and of how many nodes.
@@ -157,8 +157,28 @@ impl Server {
         }
     }
 
-    /// Starts it, and waits until it answers.
+    /// Starts it, and waits until it answers. One that gives up is started again, as an operator would: a node does when it can't
+    /// join the others in time.
     pub(crate) async fn start(&mut self) -> anyhow::Result<()> {
+        let deadline = BootClock.now() + PATIENCE;
+        self.spawn()?;
+        while let Err(error) = self.answers().await {
+            if BootClock.now() > deadline {
+                let log = self.log.display();
+                return Err(error.context(format!("{} did not start; see {log}", self.name())));
+            }
+            if !self.runs() {
+                self.kill().await?;
+                self.spawn()?;
+            }
+            rest().await;
+        }
+        // Whoever starts later joins those that are there.
+        self.is_first = false;
+        Ok(())
+    }
+
+    fn spawn(&mut self) -> anyhow::Result<()> {
         let open = || OpenOptions::new().create(true).append(true).open(&self.log);
         let (output, errors) = (open()?, open()?);
         let mut command = if self.engine.is_postgres() {
@@ -167,19 +187,6 @@ impl Server {
             self.mysql()
         };
         self.child = Some(command.stdout(output).stderr(errors).spawn()?);
-        let deadline = BootClock.now() + PATIENCE;
-        while let Err(error) = self.answers().await {
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
-            if let Some(status) = ended {
-                bail!("{} ended with {status}; see {}", self.name(), self.log.display());
-            }
-            if BootClock.now() > deadline {
-                return Err(error.context(format!("{} did not start; see {}", self.name(), self.log.display())));
-            }
-            rest().await;
-        }
-        // Whoever starts later joins those that are there.
-        self.is_first = false;
         Ok(())
     }
 

@@ -79,17 +79,17 @@ fn tokens_must_grow() {
 #[test]
 fn an_overlap_is_outside_of_the_assumptions_only_when_one_of_its_pods_or_all_were_struck() {
     let overlap = |faults: Vec<Struck>| {
-        let mut seen = seen([tenure(1, 1, 1_000, 5_000).into(), tenure(2, 2, 4_000, 6_000).into()]);
+        let mut seen = seen([tenure(1, 1, 1_000, 6_000).into(), tenure(2, 2, 5_000, 7_000).into()]);
         seen.struck = faults;
         check(&seen).overlaps[0].outside
     };
     assert_eq!(overlap(vec![]), None);
     assert_eq!(
-        overlap(vec![struck(Kind::PodFrozen, 0, 2_000, 4_500)]),
+        overlap(vec![struck(Kind::PodFrozen, 0, 2_000, 5_500)]),
         Some(Kind::PodFrozen)
     );
     assert_eq!(
-        overlap(vec![struck(Kind::PodFrozen, 2, 2_000, 4_500)]),
+        overlap(vec![struck(Kind::PodFrozen, 2, 2_000, 5_500)]),
         None,
         "another pod"
     );
@@ -98,8 +98,8 @@ fn an_overlap_is_outside_of_the_assumptions_only_when_one_of_its_pods_or_all_wer
         None,
         "long over"
     );
-    assert_eq!(overlap(vec![struck(Kind::PodFrozen, 0, 4_100, 4_500)]), None, "later");
-    assert_eq!(overlap(vec![struck(Kind::PodCutOff, 0, 2_000, 4_500)]), None, "within");
+    assert_eq!(overlap(vec![struck(Kind::PodFrozen, 0, 5_100, 5_500)]), None, "later");
+    assert_eq!(overlap(vec![struck(Kind::PodCutOff, 0, 2_000, 5_500)]), None, "within");
     let clock = |from, until| overlap(vec![struck(Kind::ClockStepsBeyond, 0, from, until)]);
     assert_eq!(clock(1_000, 2_500), Some(Kind::ClockStepsBeyond), "for a ttl more");
     assert_eq!(clock(500, 1_500), None);
