@@ -107,10 +107,10 @@ fn one(parts: &Parts, order: &Order) -> anyhow::Result<Value> {
         fs::remove_dir_all(&out)?;
     }
     // Before whatever else this machine does: a process that waits for its turn for longer than the drift is a frozen one.
-    let mut command = Command::new("nice");
+    let mut command = Command::new("chrt");
     command.args([
-        "-n",
-        "-15",
+        "--rr",
+        "1",
         "unshare",
         "--fork",
         "--pid",
