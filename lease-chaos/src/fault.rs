@@ -185,11 +185,17 @@ impl Schedule {
         } else {
             self.engine.servers()
         };
+        let target = self.dice.usize(0..count);
+        // From a hiccup to well beyond a ttl; and a standby that has lost more than a few renewals has lost no more.
+        let longest = if kind == Kind::FailoverLosingCommits {
+            1_500
+        } else {
+            4_500
+        };
         Plan {
             kind,
-            target: self.dice.usize(0..count),
-            // From a hiccup to well beyond a ttl.
-            lasts: Duration::from_millis(self.dice.u64(300..4_500)),
+            target,
+            lasts: Duration::from_millis(self.dice.u64(300..longest)),
             strength: self.dice.f64() * 2.0 - 1.0,
         }
     }

@@ -17,6 +17,8 @@ use crate::world::World;
 /// How far a clock steps at most, in seconds, that steps by less than the drift: half of it each way, with room for what its pods
 /// and the server are apart anyway.
 const WITHIN: f64 = 0.04;
+/// How far a clock steps at least that steps by more, in seconds: whatever was renewed in time has expired.
+const BEYOND: f64 = 2.5;
 /// How late bytes are at least, each way.
 const LATE: Duration = Duration::from_millis(20);
 /// How long a standby may take to have caught up.
@@ -41,9 +43,10 @@ impl World {
             Kind::ServerCutOff => self.servers[index].node.cut(Way::Both, None)?,
             Kind::ServerUnheard => self.servers[index].node.cut(Way::Out, None)?,
             Kind::ServerDeaf => self.servers[index].node.cut(Way::In, None)?,
-            Kind::ClockStepsWithin => self.servers[index].set_clock(plan.strength * WITHIN)?,
+            Kind::ClockStepsWithin => self.servers[index].step_clock(plan.strength * WITHIN).await?,
             Kind::ClockStepsBeyond => {
-                self.servers[index].set_clock(plan.strength.signum() * (0.8 + plan.strength.abs() * 0.7))?;
+                let ahead = plan.strength.signum() * (BEYOND + plan.strength.abs());
+                self.servers[index].step_clock(ahead).await?;
             }
             Kind::ConnectionsTaken => {
                 let server = &mut self.servers[index];
@@ -60,9 +63,7 @@ impl World {
                 let primary = self.servers[index].node.address.clone();
                 self.servers[standby].node.cut(Way::Both, Some(&primary))?;
                 // What is granted meanwhile is lost.
-                BootClock
-                    .sleep_until(BootClock.now() + plan.lasts.min(Duration::from_millis(1_500)))
-                    .await;
+                BootClock.sleep_until(BootClock.now() + plan.lasts).await;
                 self.servers[index].kill().await?;
             }
             Kind::StandbyCutOff => {

@@ -72,9 +72,10 @@ async fn with<R: Repo + Inspect + Clone>(args: &Args, url: &str, repo: R) -> any
     if args.mutant == Some(Mutant::IgnoresDropAt) {
         options = options.on_lost(OnLost::SignalOnly);
     }
+    let is_broken = args.mutant.is_some();
     let mut tasks = tokio::task::JoinSet::new();
     for (name, longest) in SHARED
-        .map(|name| (name.to_owned(), 4_000))
+        .map(|name| (name.to_owned(), 6_000))
         .into_iter()
         .chain([(own(args.number), 700)])
     {
@@ -85,7 +86,9 @@ async fn with<R: Repo + Inspect + Clone>(args: &Args, url: &str, repo: R) -> any
         let book = book.clone();
         tasks.spawn(async move {
             loop {
-                let length = Duration::from_millis(fastrand::u64(300..longest));
+                // One that breaks a rule is to be at work when it counts.
+                let shortest = if is_broken { longest - 1 } else { 300 };
+                let length = Duration::from_millis(fastrand::u64(shortest..longest));
                 let outcome = job.run(|held| work(held, length, &now_held, &book)).await;
                 // At once after a tenure: the others are to have to wait for the release.
                 let pause = match &outcome {

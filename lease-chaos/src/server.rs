@@ -273,6 +273,26 @@ impl Server {
         Ok(fs::rename(next, clock)?)
     }
 
+    /// As [`set_clock`](Self::set_clock), and looks whether the server's time is what it is told to be.
+    pub(crate) async fn step_clock(&mut self, ahead: f64) -> anyhow::Result<()> {
+        self.set_clock(ahead)?;
+        let text = if self.engine.is_postgres() {
+            "SELECT extract(epoch FROM clock_timestamp())"
+        } else {
+            "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) AS CHAR)"
+        };
+        let before = real_seconds();
+        let said: f64 = self.admin.sql(text).await?.concat().parse()?;
+        // It was asked in between.
+        let (least, most) = (before + ahead - 0.005, real_seconds() + ahead + 0.005);
+        anyhow::ensure!(
+            (least..most).contains(&said),
+            "{}'s clock did not move by {ahead} s",
+            self.name()
+        );
+        Ok(())
+    }
+
     /// Fills its disk to the last byte.
     pub(crate) fn fill_disk(&self) -> anyhow::Result<()> {
         let mut file = File::create(self.filler())?;
@@ -302,6 +322,16 @@ impl Server {
     pub(crate) fn socket(&self) -> String {
         format!("{}:{}", self.node.address, self.engine.port())
     }
+}
+
+/// The machine's own wall clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a server's clock is held against, which is a wall clock"
+)]
+fn real_seconds() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap_or_default().as_secs_f64()
 }
 
 /// Servers refuse to run as root.

@@ -241,7 +241,13 @@ impl World {
             });
             self.begin(plan).await?;
         }
-        let longest = plans.iter().map(|plan| plan.lasts).max().unwrap_or_default();
+        // Making that one takes its time.
+        let to_wait = plans.iter().filter(|plan| plan.kind != Kind::FailoverLosingCommits);
+        let mut longest = to_wait.map(|plan| plan.lasts).max().unwrap_or_default();
+        if self.mutant.is_some() {
+            // Long enough for another pod to take over.
+            longest = longest.max(TTL * 3 / 2);
+        }
         BootClock.sleep_until(BootClock.now() + longest).await;
         for (plan, struck) in plans.iter().zip(&mut struck) {
             self.heal(plan).await?;

@@ -18,7 +18,7 @@ use worlds::{Order, play};
 /// How many minutes the whole takes, unless it is told otherwise.
 const MINUTES: u64 = 10;
 /// What the self-check and the start of servers take of them, in seconds.
-const AROUND: u64 = 120;
+const AROUND: u64 = 240;
 
 /// What `chaos` can be told.
 #[derive(Debug, clap::Args)]
@@ -148,8 +148,8 @@ mod tests {
         let short = words(&args(None, None), 2);
         assert_eq!(
             told(&short, "--seconds").as_deref(),
-            Some("160"),
-            "480 s in three rounds"
+            Some("120"),
+            "360 s in three rounds"
         );
         assert_eq!(told(&short, "--faults"), None);
         let long = words(&args(None, Some(1_000)), 2);

@@ -10,7 +10,7 @@ use crate::line::{Book, Did, now};
 /// How often f is polled.
 const STEP: Duration = Duration::from_millis(20);
 /// How long a poll takes: what is frozen in the middle of one goes on with it when it thaws.
-const POLL: Duration = Duration::from_millis(2);
+const POLL: Duration = Duration::from_millis(5);
 
 /// Works for this long and never asks whether it may: it counts on being dropped.
 pub(super) async fn work(held: Held, length: Duration, now_held: &watch::Sender<Option<Held>>, book: &Book) {

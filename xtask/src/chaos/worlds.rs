@@ -14,7 +14,7 @@ use super::parts::Parts;
 use super::{Engine, Mutant, word};
 
 /// How many faults show that a broken rule is noticed.
-const BROKEN_FAULTS: u64 = 8;
+const BROKEN_FAULTS: u64 = 12;
 
 /// What a world is to do.
 #[derive(Debug, Clone)]
