@@ -187,10 +187,10 @@ impl Schedule {
         };
         let target = self.dice.usize(0..count);
         // From a hiccup to well beyond a ttl; and a standby that has lost more than a few renewals has lost no more.
-        let longest = if kind == Kind::FailoverLosingCommits {
-            1_500
-        } else {
-            4_500
+        let longest = match kind {
+            Kind::FailoverLosingCommits => 1_500,
+            Kind::PodFrozen => 6_500,
+            _ => 4_500,
         };
         Plan {
             kind,

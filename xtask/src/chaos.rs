@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Only these engines. By default all that this machine can have.
     #[arg(long)]
     engine: Vec<Engine>,
+    /// Only these kinds of faults, such as `replies-lost`.
+    #[arg(long)]
+    kind: Vec<String>,
     /// What the faults come from. By default another one each time; it is printed.
     #[arg(long)]
     seed: Option<u64>,
@@ -112,7 +115,10 @@ fn orders(args: &Args, parts: &Parts, seed: u64, at_once: usize) -> Vec<Order> {
     let rounds = engines.div_ceil(at_once) as u64;
     let minutes = args.minutes.unwrap_or(MINUTES);
     let seconds = ((minutes * 60).saturating_sub(AROUND) / rounds).max(30);
-    let order = |engine: &Engine| Order::of(*engine, seed, faults, faults.is_none().then_some(seconds));
+    let order = |engine: &Engine| {
+        let seconds = faults.is_none().then_some(seconds);
+        Order::of(*engine, seed, faults, seconds).only(&args.kind)
+    };
     parts.engines.iter().map(order).collect()
 }
 
@@ -133,6 +139,7 @@ mod tests {
             minutes,
             faults,
             engine: Vec::new(),
+            kind: vec!["replies-lost".to_owned()],
             seed: None,
             at_once: None,
             mutant: None,
@@ -156,6 +163,7 @@ mod tests {
         assert_eq!(told(&long, "--faults").as_deref(), Some("200"));
         assert_eq!(told(&long, "--seconds"), None);
         assert_eq!(told(&long, "--seed").as_deref(), Some("7"));
+        assert_eq!(told(&long, "--kind").as_deref(), Some("replies-lost"));
     }
 
     #[test]

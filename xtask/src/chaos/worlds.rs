@@ -23,6 +23,8 @@ pub(super) struct Order {
     seed: u64,
     faults: Option<u64>,
     seconds: Option<u64>,
+    /// If there are any, only these.
+    kinds: Vec<String>,
     mutant: Option<Mutant>,
 }
 
@@ -33,15 +35,24 @@ impl Order {
             seed,
             faults,
             seconds,
+            kinds: Vec::new(),
             mutant: None,
         }
     }
 
-    /// A world with a broken rule, under a few faults of a kind that it can't bear.
+    /// The same, with these kinds of faults alone.
+    pub(super) fn only(self, kinds: &[String]) -> Self {
+        let kinds = kinds.to_vec();
+        Self { kinds, ..self }
+    }
+
+    /// A world with a broken rule, under a few faults that it can't bear: a pod that hears nothing for longer than a ttl has to
+    /// stop by itself.
     pub(super) fn broken(engine: Engine, seed: u64, mutant: Mutant) -> Self {
+        let kinds = ["pod-cut-off", "pod-deaf"].map(str::to_owned);
         Self {
             mutant: Some(mutant),
-            ..Self::of(engine, seed, Some(BROKEN_FAULTS), None)
+            ..Self::of(engine, seed, Some(BROKEN_FAULTS), None).only(&kinds)
         }
     }
 
@@ -59,11 +70,11 @@ impl Order {
                     .flat_map(|number| [flag.to_owned(), number.to_string()]),
             );
         }
+        for kind in &self.kinds {
+            words.extend(["--kind".to_owned(), kind.clone()]);
+        }
         if let Some(mutant) = &self.mutant {
-            // A pod that hears nothing for longer than a ttl has to stop by itself.
-            let words_of_it = ["--kind", "pod-cut-off", "--kind", "pod-deaf", "--mutant"].map(str::to_owned);
-            words.extend(words_of_it);
-            words.push(word(mutant));
+            words.extend(["--mutant".to_owned(), word(mutant)]);
         }
         words
     }
