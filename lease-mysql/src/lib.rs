@@ -2,10 +2,10 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod code;
+mod engine;
 mod error;
 pub mod fence;
 mod inspect;
-mod pool;
 mod repo;
 mod row;
 mod schema;
@@ -13,7 +13,6 @@ mod session;
 mod sql;
 mod table;
 mod target;
-mod task;
 mod value;
 
 pub use lease_core;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use diesel_async::AsyncMysqlConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
 use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
+use lease_diesel::{Failure, Subject, Task};
 use tokio::runtime::Handle;
 
-use crate::error::{Failure, Subject, is_duplicate, text};
-use crate::pool::{POOL_SIZE, Source};
+use crate::engine::{Mysql, Session, Source, roll_back};
+use crate::error::is_duplicate;
 use crate::row::Seen;
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
-use crate::target::{Session, Target};
-use crate::task::Task;
+use crate::target::Target;
 use crate::value::{left, lossy, span};
 
 /// Leases in the table `task_leases` of a MySQL or MariaDB database.
@@ -57,7 +57,7 @@ impl MysqlRepo {
     pub async fn connect(url: &str) -> Result<Self, RepoError> {
         let settings = Arc::new(Settings::parse(url)?);
         settings.probe().await?;
-        Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
+        Ok(Self::with_source(Source::own(settings)))
     }
 
     /// As [`connect`](Self::connect), but nothing is opened: for programs that start while the database may be away, or that
@@ -66,10 +66,7 @@ impl MysqlRepo {
     /// # Errors
     /// `Config` for a URL that can't be used. It does not show the password.
     pub fn lazy(url: &str) -> Result<Self, RepoError> {
-        Ok(Self::with_source(Source::own(
-            Arc::new(Settings::parse(url)?),
-            POOL_SIZE,
-        )))
+        Ok(Self::with_source(Source::own(Arc::new(Settings::parse(url)?))))
     }
 
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
@@ -85,18 +82,13 @@ impl MysqlRepo {
     /// # Errors
     /// `Config` outside a tokio runtime; there use [`with_handle`](Self::with_handle).
     pub fn new(pool: Pool<AsyncMysqlConnection>) -> Result<Self, RepoError> {
-        match Handle::try_current() {
-            Ok(home) => Ok(Self::with_handle(pool, home)),
-            Err(error) => Err(RepoError::new(RepoErrorKind::Config, Operation::Connect)
-                .with_source(error)
-                .never_executed()),
-        }
+        Ok(Self::with_source(Source::here(pool)?))
     }
 
     /// As [`new`](Self::new), for connections that are driven by the runtime of `home`.
     #[must_use]
     pub fn with_handle(pool: Pool<AsyncMysqlConnection>, home: Handle) -> Self {
-        Self::with_source(Source::Foreign { pool, home })
+        Self::with_source(Source::foreign(pool, home))
     }
 
     /// Another table than `task_leases` in the connection's database: `"table"`, or `"database.table"`.
@@ -121,17 +113,7 @@ impl MysqlRepo {
     /// # Errors
     /// `Config` for zero, and for a pool that is the application's.
     pub fn connections(mut self, count: usize) -> Result<Self, RepoError> {
-        let refused = |why: &str| {
-            let error = RepoError::new(RepoErrorKind::Config, Operation::Connect);
-            error.with_source(text(why)).never_executed()
-        };
-        if count == 0 {
-            return Err(refused("a repo without connections can do nothing"));
-        }
-        self.source = self
-            .source
-            .sized(count)
-            .ok_or_else(|| refused("the pool is the application's, and has its size from there"))?;
+        self.source = self.source.sized(count)?;
         Ok(self)
     }
 
@@ -192,7 +174,7 @@ struct Acquiring(Claim);
 /// How often an acquire looks again after it lost a race, until it says so without a name.
 const LOOKS: u32 = 8;
 
-impl Task for Acquiring {
+impl Task<Mysql> for Acquiring {
     type Answer = Acquire;
 
     fn subject(&self) -> Subject {
@@ -248,7 +230,7 @@ async fn made(session: &mut Session<'_>, grant: &[sql::Value<'_>]) -> Result<boo
     match session.execute(sql::Make, grant).await {
         Ok(_) => Ok(true),
         Err(error) if is_duplicate(&error) => {
-            session.roll_back().await?;
+            roll_back(session).await?;
             Ok(false)
         }
         Err(error) => Err(error.into()),
@@ -275,7 +257,7 @@ async fn renew(session: &mut Session<'_>, subject: &Subject, claim: &Claim) -> R
 
 struct Renewing(Claim);
 
-impl Task for Renewing {
+impl Task<Mysql> for Renewing {
     type Answer = Renew;
 
     fn subject(&self) -> Subject {
@@ -295,7 +277,7 @@ struct Releasing {
     tried: bool,
 }
 
-impl Task for Releasing {
+impl Task<Mysql> for Releasing {
     type Answer = Release;
 
     fn subject(&self) -> Subject {

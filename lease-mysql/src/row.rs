@@ -1,10 +1,10 @@
 //! [`Seen`]: a lease as a look without a lock shows it.
 
 use lease_core::{Holder, LeaseName, Loss, RepoErrorKind};
+use lease_diesel::{Failure, Subject, text};
 
-use crate::error::{Failure, Subject, text};
+use crate::engine::Session;
 use crate::sql::{self, Value::Text};
-use crate::target::Session;
 use crate::value::{left, lossy};
 
 /// A row as a look at it without a lock shows it.

@@ -7,21 +7,12 @@
 //! count decides, the statement changes the row whenever it finds it. And no assignment of an `UPDATE` reads a column
 //! that another one sets, since MySQL evaluates them from left to right and MariaDB, if told so, at once.
 
-use std::borrow::Cow;
-use std::marker::PhantomData;
-
 use diesel::mysql::Mysql;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
-use diesel::result::{Error, QueryResult};
+use diesel::query_builder::AstPass;
+use diesel::result::QueryResult;
 use diesel::sql_types::{BigInt, Binary, Nullable};
-
-/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
-pub(crate) trait Statement: Send + Sync + 'static {
-    /// The text.
-    const TEXT: &'static str;
-    /// The SQL types of the columns it answers with.
-    type Row: Send + 'static;
-}
+use lease_diesel::Parameter;
+pub(crate) use lease_diesel::{Statement, first, only, statement};
 
 /// A value for a statement. Texts travel as bytes, as the columns keep them.
 #[derive(Debug, Clone, Copy)]
@@ -30,91 +21,14 @@ pub(crate) enum Value<'a> {
     Int(i64),
 }
 
-/// A statement with its values, ready to run.
-///
-/// `OWN_TEXT` says that the text is not the statement's own, so that the connection must not keep it under its type.
-pub(crate) struct Bound<'a, S, const OWN_TEXT: bool> {
-    text: Cow<'static, str>,
-    values: &'a [Value<'a>],
-    statement: PhantomData<S>,
-}
-
-impl<'a, S: Statement> Bound<'a, S, true> {
-    pub(crate) fn new(_: S, values: &'a [Value<'a>]) -> Self {
-        Self {
-            text: Cow::Borrowed(S::TEXT),
-            values,
-            statement: PhantomData,
+impl Parameter<Mysql> for Value<'_> {
+    fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
+        match self {
+            Self::Text(value) => out.push_bind_param::<Binary, [u8]>(value.as_bytes()),
+            Self::Int(value) => out.push_bind_param::<BigInt, i64>(value),
         }
     }
 }
-
-impl<'a, S: Statement> Bound<'a, S, false> {
-    pub(crate) fn with_text(_: S, values: &'a [Value<'a>], text: String) -> Self {
-        Self {
-            text: Cow::Owned(text),
-            values,
-            statement: PhantomData,
-        }
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Mysql> for Bound<'_, S, OWN_TEXT> {
-    /// Parameters are known by their place, so a value that occurs twice is bound twice.
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
-        let mut pieces = self.text.split('$');
-        out.push_sql(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
-            let value = number
-                .parse()
-                .ok()
-                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
-            match value {
-                Some(Value::Text(value)) => out.push_bind_param::<Binary, [u8]>(value.as_bytes())?,
-                Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
-                None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
-            }
-            out.push_sql(text);
-        }
-        Ok(())
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> Query for Bound<'_, S, OWN_TEXT> {
-    type SqlType = S::Row;
-}
-
-/// A text of its own is kept by its type; any other by itself, which costs a look at all of it.
-impl<S: Statement, const OWN_TEXT: bool> QueryId for Bound<'_, S, OWN_TEXT> {
-    type QueryId = S;
-    const HAS_STATIC_QUERY_ID: bool = OWN_TEXT;
-}
-
-/// The first row of an answer that was read to its end, with `load`: what is left of an answer would be read as the next
-/// one's.
-pub(crate) fn first<T>(rows: Vec<T>) -> Option<T> {
-    rows.into_iter().next()
-}
-
-/// The only row of a statement that always has one. See [`first`].
-pub(crate) fn only<T>(rows: Vec<T>) -> QueryResult<T> {
-    first(rows).ok_or(Error::NotFound)
-}
-
-macro_rules! statement {
-    ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
-        $(#[$doc])*
-        pub(crate) struct $name;
-
-        impl $crate::sql::Statement for $name {
-            const TEXT: &'static str = concat!($($text),+);
-            type Row = ($($row,)*);
-        }
-    };
-}
-
-pub(crate) use statement;
 
 /// The database's clock in UTC, read when the row is there. `UTC_TIMESTAMP` stands still for as long as a statement runs,
 /// so after a wait for a lock it is as old as the wait; `SYSDATE` goes on, but in the session's zone. So their difference in
@@ -301,6 +215,8 @@ statement! {
 #[cfg(test)]
 mod tests {
     use diesel::debug_query;
+    use diesel::query_builder::QueryFragment;
+    use lease_diesel::Bound;
 
     use super::*;
 
@@ -339,7 +255,8 @@ mod tests {
     #[test]
     fn a_missing_value_is_an_error() {
         let mut builder = diesel::mysql::MysqlQueryBuilder::default();
-        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Mysql).is_err());
+        let none: [Value<'_>; 0] = [];
+        assert!(Bound::new(Renew, &none).to_sql(&mut builder, &Mysql).is_err());
     }
 
     /// MySQL evaluates assignments from left to right, MariaDB may evaluate them at once.

@@ -8,17 +8,16 @@ use diesel::pg::data_types::PgTimestamp;
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
 use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
+use lease_diesel::{Failure, Subject, Task, text};
 use tokio::runtime::Handle;
 
-use crate::error::{Failure, Subject, text};
-use crate::pool::{POOL_SIZE, Source};
+use crate::engine::{Postgres, Session, Source};
 use crate::session::Settings;
 use crate::sql::{
     self,
     Value::{Int, Ints, Text, Texts},
 };
-use crate::target::{Session, Target};
-use crate::task::Task;
+use crate::target::Target;
 use crate::value::{Lossy, left, span};
 
 /// Leases in the table `task_leases` of a PostgreSQL database.
@@ -61,7 +60,7 @@ impl PostgresRepo {
     pub async fn connect(url: &str) -> Result<Self, RepoError> {
         let settings = Arc::new(Settings::parse(url)?);
         settings.probe().await?;
-        Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
+        Ok(Self::with_source(Source::own(settings)))
     }
 
     /// As [`connect`](Self::connect), but nothing is opened: for programs that start while the database may be away, or that
@@ -70,10 +69,7 @@ impl PostgresRepo {
     /// # Errors
     /// `Config` for a URL that can't be used. It does not show the password.
     pub fn lazy(url: &str) -> Result<Self, RepoError> {
-        Ok(Self::with_source(Source::own(
-            Arc::new(Settings::parse(url)?),
-            POOL_SIZE,
-        )))
+        Ok(Self::with_source(Source::own(Arc::new(Settings::parse(url)?))))
     }
 
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
@@ -89,18 +85,13 @@ impl PostgresRepo {
     /// # Errors
     /// `Config` outside a tokio runtime; there use [`with_handle`](Self::with_handle).
     pub fn new(pool: Pool<AsyncPgConnection>) -> Result<Self, RepoError> {
-        match Handle::try_current() {
-            Ok(home) => Ok(Self::with_handle(pool, home)),
-            Err(error) => Err(RepoError::new(RepoErrorKind::Config, Operation::Connect)
-                .with_source(error)
-                .never_executed()),
-        }
+        Ok(Self::with_source(Source::here(pool)?))
     }
 
     /// As [`new`](Self::new), for connections that are driven by the runtime of `home`.
     #[must_use]
     pub fn with_handle(pool: Pool<AsyncPgConnection>, home: Handle) -> Self {
-        Self::with_source(Source::Foreign { pool, home })
+        Self::with_source(Source::foreign(pool, home))
     }
 
     /// Another table than `task_leases` in the search path: `"table"`, or `"schema.table"`.
@@ -124,17 +115,7 @@ impl PostgresRepo {
     /// # Errors
     /// `Config` for zero, and for a pool that is the application's.
     pub fn connections(mut self, count: usize) -> Result<Self, RepoError> {
-        let refused = |why: &str| {
-            let error = RepoError::new(RepoErrorKind::Config, Operation::Connect);
-            error.with_source(text(why)).never_executed()
-        };
-        if count == 0 {
-            return Err(refused("a repo without connections can do nothing"));
-        }
-        self.source = self
-            .source
-            .sized(count)
-            .ok_or_else(|| refused("the pool is the application's, and has its size from there"))?;
+        self.source = self.source.sized(count)?;
         Ok(self)
     }
 
@@ -213,7 +194,7 @@ struct Acquiring(Claim);
 const CUT: &str = "the row expires sooner than it was told to: its times are cut by the columns' types, or the \
                    server's clock was set forward meanwhile";
 
-impl Task for Acquiring {
+impl Task<Postgres> for Acquiring {
     type Answer = Acquire;
 
     fn subject(&self) -> Subject {
@@ -251,7 +232,7 @@ impl Task for Acquiring {
 
 struct Renewing(Claim);
 
-impl Task for Renewing {
+impl Task<Postgres> for Renewing {
     type Answer = Renew;
 
     fn subject(&self) -> Subject {
@@ -283,7 +264,7 @@ impl Task for Renewing {
 
 struct RenewingAll(Vec<Claim>);
 
-impl Task for RenewingAll {
+impl Task<Postgres> for RenewingAll {
     type Answer = Vec<Result<Renew, RepoError>>;
 
     fn subject(&self) -> Subject {
@@ -335,7 +316,7 @@ struct Releasing {
     delete: bool,
 }
 
-impl Task for Releasing {
+impl Task<Postgres> for Releasing {
     type Answer = Release;
 
     fn subject(&self) -> Subject {

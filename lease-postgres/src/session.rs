@@ -1,28 +1,21 @@
 //! Connections of our own: read from a URL, opened with a time limit, and set up for short statements.
 
 use std::error::Error;
-use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use diesel::result::Error as DieselError;
 use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
+use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, text};
 use tokio::time::timeout;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::{Subject, text};
-
 mod hosts;
 mod options;
 mod pooler;
 mod tls;
-
-/// How long opening one connection may take, from TCP to the session's settings.
-pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Where and as whom to connect. It has no `Debug`: it knows the password.
 pub(crate) struct Settings {
@@ -86,10 +79,7 @@ impl Settings {
                     return Ok(connection);
                 }
                 Ok(Err(error)) => error,
-                Err(_) => ConnectFailure {
-                    kind: RepoErrorKind::Unavailable,
-                    source: text(format!("the server gave no connection within {share:?}")),
-                },
+                Err(_) => ConnectFailure::unavailable(format!("the server gave no connection within {share:?}")),
             };
             // Of several, one that says what to do is worth more than one that is away.
             let better = failure
@@ -116,7 +106,7 @@ impl Settings {
             Err(error) if pooler::refused_options(&error) => host.connect(self.tls.clone()).await,
             other => other,
         };
-        let (client, mut connection) = connected.map_err(ConnectFailure::new)?;
+        let (client, mut connection) = connected.map_err(failure)?;
         {
             let mut check = pin!(pooler::check(&client, &mark));
             // Nobody else drives the connection yet.
@@ -126,53 +116,22 @@ impl Settings {
                 // The last thing it heard may have been the answer.
                 ended = &mut connection => return Err(match (check.await, ended) {
                     (Err(failure), _) => failure,
-                    (Ok(()), Err(error)) => ConnectFailure::new(error),
-                    (Ok(()), Ok(())) => unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+                    (Ok(()), Err(error)) => failure(error),
+                    (Ok(()), Ok(())) => ConnectFailure::unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
                 }),
             }
         }
         AsyncPgConnection::try_from_client_and_connection(client, connection)
             .await
-            .map_err(unavailable)
+            .map_err(ConnectFailure::unavailable)
     }
 }
 
-/// A connection could not be opened. Nothing was executed.
-///
-/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
-#[derive(Debug)]
-pub(crate) struct ConnectFailure {
-    pub(crate) kind: RepoErrorKind,
-    pub(crate) source: Box<dyn Error + Send + Sync>,
-}
-
-impl ConnectFailure {
-    /// By the SQLSTATE, which is there while connecting.
-    pub(crate) fn new(error: tokio_postgres::Error) -> Self {
-        Self {
-            kind: connect_kind(&error),
-            source: error.into(),
-        }
-    }
-
-    pub(crate) fn error(self, subject: &Subject) -> RepoError {
-        subject.error(self.kind).with_source(self.source).never_executed()
-    }
-
-    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
-        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
-    }
-}
-
-impl fmt::Display for ConnectFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl Error for ConnectFailure {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.source()
+/// Why a connection could not be opened, by the SQLSTATE, which is there while connecting.
+fn failure(error: tokio_postgres::Error) -> ConnectFailure {
+    ConnectFailure {
+        kind: connect_kind(&error),
+        source: error.into(),
     }
 }
 
@@ -210,13 +169,6 @@ fn is_refused_by_tls(error: &tokio_postgres::Error) -> bool {
     error
         .source()
         .is_some_and(|source| source.to_string() == "server does not support TLS")
-}
-
-fn unavailable(error: impl Error + Send + Sync + 'static) -> ConnectFailure {
-    ConnectFailure {
-        kind: RepoErrorKind::Unavailable,
-        source: error.into(),
-    }
 }
 
 /// What is wrong with a URL, without any piece of it: the driver's own text may quote a part of the password.

@@ -7,21 +7,12 @@
 //! would leave each connection with a statement that fails for good, since the server refuses another type of answer
 //! ("cached plan must not change result type"); and eight bytes of another type would be read as a token.
 
-use std::borrow::Cow;
-use std::marker::PhantomData;
-
 use diesel::pg::Pg;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
-use diesel::result::{Error, QueryResult};
+use diesel::query_builder::AstPass;
+use diesel::result::QueryResult;
 use diesel::sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz};
-
-/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
-pub(crate) trait Statement: Send + Sync + 'static {
-    /// The text.
-    const TEXT: &'static str;
-    /// The SQL types of the columns it answers with.
-    type Row: Send + 'static;
-}
+use lease_diesel::Parameter;
+pub(crate) use lease_diesel::{Statement, first, only, statement};
 
 /// A value for a statement.
 #[derive(Debug, Clone, Copy)]
@@ -32,95 +23,16 @@ pub(crate) enum Value<'a> {
     Ints(&'a [i64]),
 }
 
-/// A statement with its values, ready to run.
-///
-/// `OWN_TEXT` says that the text is not the statement's own, so that the connection must not keep it under its type.
-pub(crate) struct Bound<'a, S, const OWN_TEXT: bool> {
-    text: Cow<'static, str>,
-    values: &'a [Value<'a>],
-    statement: PhantomData<S>,
-}
-
-impl<'a, S: Statement> Bound<'a, S, true> {
-    pub(crate) fn new(_: S, values: &'a [Value<'a>]) -> Self {
-        Self {
-            text: Cow::Borrowed(S::TEXT),
-            values,
-            statement: PhantomData,
+impl Parameter<Pg> for Value<'_> {
+    fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        match self {
+            Self::Text(value) => out.push_bind_param::<Text, str>(value),
+            Self::Int(value) => out.push_bind_param::<BigInt, i64>(value),
+            Self::Texts(values) => out.push_bind_param::<Array<Text>, [&str]>(values),
+            Self::Ints(values) => out.push_bind_param::<Array<BigInt>, [i64]>(values),
         }
     }
 }
-
-impl<'a, S: Statement> Bound<'a, S, false> {
-    pub(crate) fn with_text(_: S, values: &'a [Value<'a>], text: String) -> Self {
-        Self {
-            text: Cow::Owned(text),
-            values,
-            statement: PhantomData,
-        }
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Pg> for Bound<'_, S, OWN_TEXT> {
-    /// Diesel numbers parameters by their place, so a value that occurs twice is bound twice.
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let mut pieces = self.text.split('$');
-        out.push_sql(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
-            let value = number
-                .parse()
-                .ok()
-                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
-            match value {
-                Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value)?,
-                Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
-                Some(Value::Texts(values)) => out.push_bind_param::<Array<Text>, [&str]>(values)?,
-                Some(Value::Ints(values)) => out.push_bind_param::<Array<BigInt>, [i64]>(values)?,
-                None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
-            }
-            out.push_sql(text);
-        }
-        Ok(())
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> Query for Bound<'_, S, OWN_TEXT> {
-    type SqlType = S::Row;
-}
-
-/// A text of its own is kept by its type; any other by itself, which costs a look at all of it.
-impl<S: Statement, const OWN_TEXT: bool> QueryId for Bound<'_, S, OWN_TEXT> {
-    type QueryId = S;
-    const HAS_STATIC_QUERY_ID: bool = OWN_TEXT;
-}
-
-/// The first row of an answer that was read to its end, with `load`.
-///
-/// Not `get_result`, which leaves the rest unread: in autocommit a commit that failed, such as by a serialization
-/// failure, is reported after the rows, and a row alone is no proof that anything happened.
-pub(crate) fn first<T>(rows: Vec<T>) -> Option<T> {
-    rows.into_iter().next()
-}
-
-/// The only row of a statement that always has one. See [`first`].
-pub(crate) fn only<T>(rows: Vec<T>) -> QueryResult<T> {
-    first(rows).ok_or(Error::NotFound)
-}
-
-macro_rules! statement {
-    ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
-        $(#[$doc])*
-        pub(crate) struct $name;
-
-        impl $crate::sql::Statement for $name {
-            const TEXT: &'static str = concat!($($text),+);
-            type Row = ($($row,)*);
-        }
-    };
-}
-
-pub(crate) use statement;
 
 /// The database's clock in microseconds since 1970, as tokens count. Not `now()`: after a wait for a lock that is old.
 macro_rules! clock_us {
@@ -350,6 +262,8 @@ statement! {
 #[cfg(test)]
 mod tests {
     use diesel::debug_query;
+    use diesel::query_builder::QueryFragment;
+    use lease_diesel::Bound;
 
     use super::*;
 
@@ -382,6 +296,7 @@ mod tests {
     #[test]
     fn a_missing_value_is_an_error() {
         let mut builder = diesel::pg::PgQueryBuilder::default();
-        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Pg).is_err());
+        let none: [Value<'_>; 0] = [];
+        assert!(Bound::new(Renew, &none).to_sql(&mut builder, &Pg).is_err());
     }
 }
