@@ -1,8 +1,10 @@
 //! Connections of our own: read from a URL, opened with a time limit, and set up for short statements.
 
 use std::error::Error;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
@@ -110,15 +112,19 @@ impl Settings {
         {
             let mut check = pin!(pooler::check(&client, &mark));
             // Nobody else drives the connection yet.
-            tokio::select! {
+            let ended = tokio::select! {
                 biased;
-                checked = &mut check => checked?,
-                // The last thing it heard may have been the answer.
-                ended = &mut connection => return Err(match (check.await, ended) {
-                    (Err(failure), _) => failure,
-                    (Ok(()), Err(error)) => failure(error),
-                    (Ok(()), Ok(())) => ConnectFailure::unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
-                }),
+                checked = &mut check => Err(checked?),
+                ended = &mut connection => Ok(ended),
+            };
+            if let Ok(ended) = ended {
+                // The last thing it heard may have been the answer. What it has not heard never comes, and is not waited for.
+                let heard = poll_fn(|context| Poll::Ready(check.as_mut().poll(context))).await;
+                return Err(match (heard, ended) {
+                    (Poll::Ready(Err(failure)), _) => failure,
+                    (_, Err(error)) => failure(error),
+                    (_, Ok(())) => ConnectFailure::unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+                });
             }
         }
         AsyncPgConnection::try_from_client_and_connection(client, connection)

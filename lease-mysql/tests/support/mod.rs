@@ -3,8 +3,6 @@
 #![allow(dead_code, reason = "each test target uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-pub(crate) mod proxy;
-
 use std::future::Future;
 use std::time::Duration;
 

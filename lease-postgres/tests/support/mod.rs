@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 pub(crate) mod pgbouncer;
-pub(crate) mod proxy;
 pub(crate) mod socket;
 pub(crate) mod tls;
 

@@ -1,17 +1,23 @@
-//! A TCP proxy before the server, only to lose replies.
+//! [`Proxy`]: loses replies on their way from a server.
 
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Passes everything on until it is told to lose replies.
-pub(crate) struct Proxy {
-    pub(crate) url: String,
+/// A TCP proxy before a server. It passes everything on until it is told to lose replies: then the server has executed what
+/// it was asked, and whoever asked does not know.
+///
+/// It is driven by the runtime it was made on, and ends with it.
+#[derive(Debug)]
+pub struct Proxy {
+    /// The server's URL, by way of the proxy.
+    pub url: String,
     plan: Arc<Mutex<Plan>>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Plan {
     Pass,
     /// Once so many replies have passed, loses one and closes its connection.
@@ -43,38 +49,55 @@ impl Plan {
 }
 
 impl Proxy {
-    /// A proxy before the server of a URL.
-    pub(crate) async fn before(url: &str) -> Self {
-        let (head, rest) = url.split_once('@').unwrap();
-        let (target, database) = rest.split_once('/').unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+    /// A proxy before the server of a URL, `scheme://user@host:port/database`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a URL of another shape. That it can't listen on this machine.
+    pub async fn before(url: &str) -> io::Result<Self> {
+        let shape = || {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the URL is not scheme://user@host:port/database",
+            )
+        };
+        let (head, rest) = url.split_once('@').ok_or_else(shape)?;
+        let (target, database) = rest.split_once('/').ok_or_else(shape)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
         let plan = Arc::new(Mutex::new(Plan::Pass));
         tokio::spawn(serve(listener, target.to_owned(), plan.clone()));
-        Self {
+        Ok(Self {
             url: format!("{head}@127.0.0.1:{port}/{database}"),
             plan,
-        }
+        })
     }
 
     /// So many replies pass yet, then one is lost and its connection closed; then all pass again.
-    pub(crate) fn lose_reply_after(&self, after: u32) {
-        *self.plan.lock().unwrap() = Plan::LoseOne { after };
+    pub fn lose_reply_after(&self, after: u32) {
+        self.follow(Plan::LoseOne { after });
     }
 
     /// So many replies pass yet, and then none until it is [healed](Self::heal).
-    pub(crate) fn lose_all_replies_after(&self, after: u32) {
-        *self.plan.lock().unwrap() = Plan::LoseAll { after };
+    pub fn lose_all_replies_after(&self, after: u32) {
+        self.follow(Plan::LoseAll { after });
     }
 
-    pub(crate) fn heal(&self) {
-        *self.plan.lock().unwrap() = Plan::Pass;
+    /// From now on all replies pass.
+    pub fn heal(&self) {
+        self.follow(Plan::Pass);
+    }
+
+    fn follow(&self, plan: Plan) {
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 }
 
 async fn serve(listener: TcpListener, target: String, plan: Arc<Mutex<Plan>>) {
     while let Ok((client, _)) = listener.accept().await {
-        let server = TcpStream::connect(&target).await.unwrap();
+        // A server that is away is one that closes each connection.
+        let Ok(server) = TcpStream::connect(&target).await else {
+            continue;
+        };
         let (mut from_client, mut to_client) = client.into_split();
         let (mut from_server, mut to_server) = server.into_split();
         tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
@@ -83,7 +106,7 @@ async fn serve(listener: TcpListener, target: String, plan: Arc<Mutex<Plan>>) {
             let mut buffer = [0; 8192];
             while let Ok(read) = from_server.read(&mut buffer).await {
                 // The server has answered, so what it was asked is committed.
-                if read == 0 || plan.lock().unwrap().loses() {
+                if read == 0 || plan.lock().unwrap_or_else(PoisonError::into_inner).loses() {
                     return;
                 }
                 if to_client.write_all(&buffer[..read]).await.is_err() {
