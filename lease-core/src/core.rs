@@ -13,9 +13,7 @@ use crate::keeper::{Command, Given, Keeper, KeeperLink, TenureId};
 use crate::names::{Names, Reservation};
 use crate::observe::{Audience, Event, EventSink};
 use crate::tenure::TenureMutant;
-use crate::{
-    Claim, Clock, Guard, Holder, Label, LeaseName, Moment, Operation, RepoError, RepoErrorKind, Skip, Timing,
-};
+use crate::{Claim, Clock, Guard, Holder, Label, LeaseName, Moment, Operation, RepoError, RepoErrorKind, Skip, Timing};
 
 pub(crate) struct Core {
     pub(crate) repo: Arc<dyn DynRepo>,
@@ -109,7 +107,8 @@ impl Core {
     }
 
     pub(crate) fn events(&self) -> &EventSink {
-        self.events.get_or_init(|| EventSink::start(&self.audience, self.keeper_on.clone()))
+        self.events
+            .get_or_init(|| EventSink::start(&self.audience, self.keeper_on.clone()))
     }
 
     pub(crate) fn skipped(&self, name: &LeaseName, skip: &Skip) {

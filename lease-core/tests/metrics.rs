@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lease_core::{
-    Acquire, Claim, Event, Held, Lease, MemoryRepo, OnLost, Operation, Options, Outcome, Release, Renew,
-    Repo, RepoError, RepoErrorKind,
+    Acquire, Claim, Event, Held, Lease, MemoryRepo, OnLost, Operation, Options, Outcome, Release, Renew, Repo,
+    RepoError, RepoErrorKind,
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use world::{NAME, TTL, World, secs};
@@ -36,7 +36,9 @@ impl Scrape {
     /// Of a series as the exporter writes it, `lease_held` or `lease_acquire_total{result="busy"}`.
     fn value(&self, series: &str) -> Option<f64> {
         let text = self.handle.render();
-        let line = text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(name, _)| name == series));
+        let line = text
+            .lines()
+            .find(|line| line.rsplit_once(' ').is_some_and(|(name, _)| name == series));
         line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok())
     }
 
@@ -73,7 +75,8 @@ struct Sick {
 impl Sick {
     fn check(&self, operation: Operation) -> Result<(), RepoError> {
         let ill = self.ill.load(Ordering::SeqCst);
-        ill.then(|| Err(RepoError::new(RepoErrorKind::Unavailable, operation))).unwrap_or(Ok(()))
+        ill.then(|| Err(RepoError::new(RepoErrorKind::Unavailable, operation)))
+            .unwrap_or(Ok(()))
     }
 }
 
@@ -98,19 +101,28 @@ async fn each_series_is_there_from_the_first_operation_on_and_in_the_docs() {
     let guard = pod.try_acquire("other", TTL).await.unwrap().unwrap();
     scrape.shows(&[(HELD, 1.0)]);
     let text = scrape.handle.render();
-    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let types = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let mut names: Vec<&str> = types.map(|(name, _)| name).collect();
     // The exporter shows a histogram once it has a value.
     names.extend(["lease_renew_seconds", "lease_overrun_seconds"]);
     names.sort_unstable();
     let docs = include_str!("../../docs/operating.md");
-    let table = docs.split("| metric | kind | labels | what it counts |").nth(1).expect("the table");
+    let table = docs
+        .split("| metric | kind | labels | what it counts |")
+        .nth(1)
+        .expect("the table");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let mut listed: Vec<&str> = rows.map(|row| row.split('`').nth(1).expect("a name")).collect();
     listed.sort_unstable();
     assert_eq!(names, listed);
     for row in ["lease_held", "lease_acquire_total", "lease_stopped_total"] {
-        assert!(text.lines().any(|line| line.starts_with(&format!("{row}{{lease=\"job\""))), "{text}");
+        assert!(
+            text.lines()
+                .any(|line| line.starts_with(&format!("{row}{{lease=\"job\""))),
+            "{text}"
+        );
     }
     drop(guard);
 }
@@ -122,7 +134,10 @@ async fn a_tick_is_counted_by_what_became_of_it() {
         repo: world.repo.clone(),
         ill: Arc::default(),
     };
-    let lease = Lease::builder(sick.clone()).clock(world.clock).keeper_on(tokio::runtime::Handle::current()).build();
+    let lease = Lease::builder(sick.clone())
+        .clock(world.clock)
+        .keeper_on(tokio::runtime::Handle::current())
+        .build();
     let tick = || async { lease.run(&NAME, TTL, async |_| ()).await.unwrap() };
     assert!(matches!(tick().await, Outcome::Ran(_)));
     let held = lease.try_acquire(&NAME, TTL).await.unwrap().unwrap();
@@ -156,7 +171,10 @@ async fn a_lease_is_shown_with_the_time_it_has_left_until_it_is_released() {
         repo: world.repo.clone(),
         ill: Arc::default(),
     };
-    let lease = Lease::builder(sick.clone()).clock(world.clock).keeper_on(tokio::runtime::Handle::current()).build();
+    let lease = Lease::builder(sick.clone())
+        .clock(world.clock)
+        .keeper_on(tokio::runtime::Handle::current())
+        .build();
     let longer = lease.try_acquire("longer", TTL * 2).await.unwrap().unwrap();
     let guard = lease.try_acquire(&NAME, TTL).await.unwrap().unwrap();
     // Of the one that has least: 12 s less a drift of 1 %.
@@ -186,7 +204,10 @@ async fn work_that_outlives_its_lease_is_shown_while_it_does_and_measured_when_i
         held.cancelled().await;
         world.sleep(secs(7)).await;
         assert!(!held.is_live());
-        let over = [("lease_held{lease=\"job\"}", 0.0), ("lease_overrunning{lease=\"job\"}", 1.0)];
+        let over = [
+            ("lease_held{lease=\"job\"}", 0.0),
+            ("lease_overrunning{lease=\"job\"}", 1.0),
+        ];
         scrape.shows(&over);
     };
     let outcome = pod.run(&NAME, options, work).await.unwrap();
@@ -204,8 +225,15 @@ async fn work_that_outlives_its_lease_is_shown_while_it_does_and_measured_when_i
 #[tokio::test(start_paused = true)]
 async fn a_lease_whose_keeper_died_is_held_until_its_time_is_over() {
     let (scrape, world) = (Scrape::start(), World::new());
-    let keeper = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let lease = Lease::builder(world.repo.clone()).clock(Still).keeper_on(keeper.handle().clone()).build();
+    let keeper = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let lease = Lease::builder(world.repo.clone())
+        .clock(Still)
+        .keeper_on(keeper.handle().clone())
+        .build();
     let guard = lease.try_acquire(&NAME, TTL).await.unwrap().unwrap();
     scrape.shows(&[(HELD, 1.0)]);
     keeper.shutdown_background();
@@ -228,7 +256,9 @@ impl lease_core::Clock for Still {
     fn sleep_until(&self, at: lease_core::Moment) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             while Still.now() < at {
-                tokio::time::timeout(Duration::from_millis(5), std::future::pending::<()>()).await.unwrap_err();
+                tokio::time::timeout(Duration::from_millis(5), std::future::pending::<()>())
+                    .await
+                    .unwrap_err();
             }
         })
     }
@@ -246,7 +276,11 @@ async fn gauges_are_right_again_after_events_were_dropped() {
     let pod = world.builder("a").observer(observer).build();
     let kept = pod.try_acquire(&NAME, TTL).await.unwrap().unwrap();
     for number in 0..1_000 {
-        pod.run(format!("job-{number}"), TTL, async |_| ()).await.unwrap().into_value().unwrap();
+        pod.run(format!("job-{number}"), TTL, async |_| ())
+            .await
+            .unwrap()
+            .into_value()
+            .unwrap();
     }
     let untold = pod.try_acquire("untold", TTL).await.unwrap().unwrap();
     let dropped = pod.dropped_events();
@@ -273,4 +307,3 @@ async fn two_of_one_process_are_added_up_and_nothing_stays_when_they_are_gone() 
     world.sleep(secs(1)).await;
     scrape.shows(&[(HELD, 0.0), (OVERRUNNING, 0.0)]);
 }
-

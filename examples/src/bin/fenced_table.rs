@@ -20,7 +20,8 @@ const TTL: Duration = Duration::from_secs(60);
 
 /// `written_under` is for those who read. Where the leases are in another database it is also the fence: with
 /// `AND written_under <= $1` in the update, one that finds no row was late.
-const TABLE: &str = "CREATE TABLE IF NOT EXISTS counter (id int PRIMARY KEY, value bigint NOT NULL, written_under bigint NOT NULL);
+const TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS counter (id int PRIMARY KEY, value bigint NOT NULL, written_under bigint NOT NULL);
                      INSERT INTO counter VALUES (1, 0, 0) ON CONFLICT DO NOTHING";
 
 #[tokio::main]

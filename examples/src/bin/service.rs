@@ -38,7 +38,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().init();
     // Before the first operation on a lease, whose metrics go to the recorder that is there then.
     let metrics = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0])?
+        .set_buckets_for_metric(
+            Matcher::Suffix("_seconds".into()),
+            &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0],
+        )?
         .install_recorder()?;
     let url = env::var("LEASE_URL").map_err(|_| "LEASE_URL must say which database keeps the leases")?;
     let lease = match url.strip_prefix("sqlite:") {
@@ -61,7 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(env::var("LISTEN").as_deref().unwrap_or("0.0.0.0:8080")).await?;
     tracing::info!(address = %listener.local_addr()?, "listening");
     let shutdown = CancellationToken::new();
-    let server = axum::serve(listener, app(reaper.standing(), metrics)).with_graceful_shutdown(shutdown.clone().cancelled_owned());
+    let server = axum::serve(listener, app(reaper.standing(), metrics))
+        .with_graceful_shutdown(shutdown.clone().cancelled_owned());
     let run = tokio::spawn(reaper.run(shutdown.clone(), tidy_up));
     let work = async {
         let ended = run.await;

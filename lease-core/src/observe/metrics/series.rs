@@ -39,8 +39,15 @@ pub(super) fn describe() {
     describe_histogram!(RENEW, Unit::Seconds, "Time until a renewal was answered");
     describe_counter!(RENEW_FAILURES, "Renewals without an answer");
     describe_counter!(STOPPED, "Times that work was told to stop, by reason");
-    describe_histogram!(OVERRUN, Unit::Seconds, "Time that work went on after its lease was over");
-    describe_counter!(EVENTS_DROPPED, "Events lost because a subscriber or observer was too slow");
+    describe_histogram!(
+        OVERRUN,
+        Unit::Seconds,
+        "Time that work went on after its lease was over"
+    );
+    describe_counter!(
+        EVENTS_DROPPED,
+        "Events lost because a subscriber or observer was too slow"
+    );
 }
 
 pub(super) struct Series {
