@@ -5,6 +5,7 @@
 
 mod world;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -65,7 +66,7 @@ const HELD: &str = "lease_held";
 const OVERRUNNING: &str = "lease_overrunning";
 const REMAINING: &str = "lease_remaining_seconds";
 
-/// A store that answers no renewal, or nothing at all, while it is told so.
+/// A store that answers nothing while it is told so.
 #[derive(Clone)]
 struct Sick {
     repo: MemoryRepo,
@@ -90,6 +91,7 @@ impl Repo for Sick {
         self.repo.renew(claim).await
     }
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
+        self.check(Operation::Release)?;
         self.repo.release(claim).await
     }
 }
@@ -101,22 +103,7 @@ async fn each_series_is_there_from_the_first_operation_on_and_in_the_docs() {
     let guard = pod.try_acquire("other", TTL).await.unwrap().unwrap();
     scrape.shows(&[(HELD, 1.0)]);
     let text = scrape.handle.render();
-    let types = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-    let mut names: Vec<&str> = types.map(|(name, _)| name).collect();
-    // The exporter shows a histogram once it has a value.
-    names.extend(["lease_renew_seconds", "lease_overrun_seconds"]);
-    names.sort_unstable();
-    let docs = include_str!("../../docs/operating.md");
-    let table = docs
-        .split("| metric | kind | labels | what it counts |")
-        .nth(1)
-        .expect("the table");
-    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let mut listed: Vec<&str> = rows.map(|row| row.split('`').nth(1).expect("a name")).collect();
-    listed.sort_unstable();
-    assert_eq!(names, listed);
+    assert_eq!(shown(&text), listed());
     for row in ["lease_held", "lease_acquire_total", "lease_stopped_total"] {
         assert!(
             text.lines()
@@ -125,6 +112,49 @@ async fn each_series_is_there_from_the_first_operation_on_and_in_the_docs() {
         );
     }
     drop(guard);
+}
+
+/// Kind, label and its words of each metric, as the exporter shows them.
+fn shown(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let types = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let mut metrics: BTreeMap<_, _> = types
+        // What has no buckets is a summary to the exporter.
+        .map(|(name, kind)| (name.to_owned(), (kind.replace("summary", "histogram"), BTreeSet::new())))
+        .collect();
+    for (series, labels) in text.lines().filter_map(|line| line.split_once('{')) {
+        for label in labels.split('}').next().unwrap().split(',') {
+            let (key, word) = label.split_once('=').unwrap();
+            if let Some((_, words)) = metrics.get_mut(series).filter(|_| ["result", "reason"].contains(&key)) {
+                words.extend([key.to_owned(), word.trim_matches('"').to_owned()]);
+            }
+        }
+    }
+    metrics
+}
+
+/// The same, as the docs have it.
+fn listed() -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let docs = include_str!("../../docs/operating.md");
+    let table = docs
+        .split("| metric | kind | labels | what it counts |")
+        .nth(1)
+        .expect("the table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let in_code = |cell: &str| {
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
+    let metric = |row: &str| {
+        let cells: Vec<&str> = row.split('|').collect();
+        let name = in_code(cells[1]).pop_first().expect("a name");
+        (name, (cells[2].trim().to_owned(), in_code(cells[3])))
+    };
+    rows.map(metric).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,8 +219,31 @@ async fn a_lease_is_shown_with_the_time_it_has_left_until_it_is_released() {
     scrape.shows(&[(REMAINING, 6.88)]);
     scrape.until("failures", || scrape.value("lease_renew_failures_total") > Some(0.0));
     drop(longer);
-    guard.release().await.unwrap();
+    // Whether the store has heard of it or not: it is not held here any more.
+    guard.release().await.unwrap_err();
     scrape.shows(&[(HELD, 0.0), (REMAINING, 0.0), (OVERRUNNING, 0.0)]);
+}
+
+/// Its row is there until a release gets through, but no work goes on.
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_nobody_waited_for_is_no_work_without_a_lease() {
+    let (scrape, world) = (Scrape::start(), World::new());
+    let sick = Sick {
+        repo: world.repo.clone(),
+        ill: Arc::default(),
+    };
+    let lease = Lease::builder(sick.clone())
+        .clock(world.clock)
+        .keeper_on(tokio::runtime::Handle::current())
+        .build();
+    let mut asked = Box::pin(lease.try_acquire(&NAME, TTL));
+    assert!(futures_util::poll!(&mut asked).is_pending());
+    world.sleep(secs(1)).await;
+    scrape.shows(&[(HELD, 1.0)]);
+    sick.ill.store(true, Ordering::SeqCst);
+    drop(asked);
+    world.sleep(secs(1)).await;
+    scrape.shows(&[(HELD, 0.0), (OVERRUNNING, 0.0)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,7 +95,7 @@ impl<S: tracing::Subscriber> Layer<S> for Rows {
         event.record(&mut fields);
         assert_eq!(event.metadata().target(), "lease");
         let (message, level) = (fields.message, event.metadata().level());
-        let row = format!("| `{message}` | {level} | {} |", fields.others.join(" "));
+        let row = format!("| `{message}` | {level} | {} |", fields.others.join(" ")).replace("|  |", "| |");
         self.0.lock().unwrap().insert(row);
     }
 }
