@@ -361,4 +361,11 @@ async fn two_of_one_process_are_added_up_and_nothing_stays_when_they_are_gone() 
     drop((a, b, second));
     world.sleep(secs(1)).await;
     scrape.shows(&[(HELD, 0.0), (OVERRUNNING, 0.0)]);
+    // One that is gone before the next look is due.
+    let brief = world.pod("brief");
+    let guard = brief.try_acquire("third", TTL).await.unwrap().unwrap();
+    scrape.shows(&[(HELD, 1.0)]);
+    drop((brief, guard));
+    world.sleep(secs(1)).await;
+    scrape.shows(&[(HELD, 0.0)]);
 }
