@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -16,6 +17,8 @@ use nix::unistd::Pid;
 pub(crate) struct Program {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
+    /// Ends with what the process says.
+    reader: JoinHandle<()>,
 }
 
 impl Program {
@@ -25,13 +28,13 @@ impl Program {
         let mut child = command.spawn().unwrap();
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let (output, said) = (BufReader::new(child.stdout.take().unwrap()), lines.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             output
                 .lines()
                 .map_while(Result::ok)
                 .for_each(|line| said.lock().unwrap().push(line))
         });
-        Self { child, lines }
+        Self { child, lines, reader }
     }
 
     /// The lines that have this text in them.
@@ -40,10 +43,16 @@ impl Program {
         lines.iter().filter(|line| line.contains(text)).cloned().collect()
     }
 
-    /// Waits for the first such line, and returns what follows the text in it.
+    /// Waits for the first such line, and returns what follows the text in it. A process that ends without it fails at once: why it
+    /// ended stands on standard error.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) -> String {
-        eventually(&format!("{text:?} in {:?}", self.lines), || !self.said(text).is_empty());
+        eventually(&format!("{text:?} in {:?}", self.lines), || {
+            let over = self.reader.is_finished();
+            let said = !self.said(text).is_empty();
+            assert!(said || !over, "it ended and never said {text:?}: {:?}", self.lines);
+            said
+        });
         self.said(text)[0].split_once(text).unwrap().1.trim().to_owned()
     }
 
