@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::dyn_repo::DynRepo;
 use crate::observe::{Event, EventSink};
 use crate::tenure::{Event as TenureEvent, Phase, TenureMutant};
-use crate::{Clock, LeaseName, Moment};
+use crate::{Clock, LeaseName, Moment, Stop};
 
 mod call;
 mod company;
@@ -184,7 +185,13 @@ impl Keeper {
                 self.context.calls.push(entry.acquire(&self.context, id, now));
                 self.entries.insert(id, Box::new(entry));
             }
-            Command::Abandoned { id } => self.tell(id, now, TenureEvent::Abandoned),
+            Command::Abandoned { id } => {
+                if let Some(tenancy) = self.entries.get(&id).and_then(|entry| entry.tenancy()) {
+                    // Its grant reached nobody, so there is no guard that would say so.
+                    tenancy.ended.store(true, Ordering::SeqCst);
+                }
+                self.tell(id, now, TenureEvent::Abandoned);
+            }
             Command::Started { id, at } => self.tell(id, at, TenureEvent::Started),
             Command::Finished {
                 id,
@@ -278,6 +285,13 @@ impl Drop for Keeper {
         let orphans: Vec<_> = self.entries.values().filter_map(|entry| entry.tenancy()).collect();
         if !self.entries.is_empty() {
             self.context.events.send(Event::KeeperDied);
+        }
+        for tenancy in orphans.iter().filter(|tenancy| tenancy.stop().is_none()) {
+            self.context.events.send(Event::Stopped {
+                name: tenancy.name.clone(),
+                token: tenancy.token,
+                stop: Stop::Keeper,
+            });
         }
         will::execute(self.context.clock.clone(), orphans);
     }
