@@ -5,6 +5,7 @@ mod diagnose;
 mod error;
 pub mod fence;
 mod inspect;
+mod listen;
 mod pool;
 mod repo;
 mod schema;

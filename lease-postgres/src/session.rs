@@ -2,7 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use diesel::result::Error as DieselError;
 use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
 use tokio::time::timeout;
-use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Subject, text};
@@ -74,16 +76,29 @@ impl Settings {
 
     /// Opens a connection, driven by the runtime this is polled on. Each host gets an equal share of the time.
     pub(crate) async fn open(&self) -> Result<AsyncPgConnection, ConnectFailure> {
+        self.first(|host| Box::pin(self.open_at(host))).await
+    }
+
+    /// The same, to be driven by the caller.
+    pub(crate) async fn open_undriven(&self) -> Result<Undriven, ConnectFailure> {
+        self.first(|host| Box::pin(self.enter(host))).await
+    }
+
+    /// What the first host gives that gives anything.
+    async fn first<'a, T>(
+        &'a self,
+        open: impl Fn(&'a Config) -> Pin<Box<dyn Future<Output = Result<T, ConnectFailure>> + Send + 'a>>,
+    ) -> Result<T, ConnectFailure> {
         let share = CONNECT_LIMIT / u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         let mut failure = None;
         let first = self.begin_with.load(Ordering::Relaxed);
         for at in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
             self.begin_with.store(at + 1, Ordering::Relaxed);
             // In a box, since it is ten times as large as all the rest of an operation.
-            let error = match timeout(share, Box::pin(self.open_at(&self.hosts[at]))).await {
-                Ok(Ok(connection)) => {
+            let error = match timeout(share, open(&self.hosts[at])).await {
+                Ok(Ok(opened)) => {
                     self.begin_with.store(at, Ordering::Relaxed);
-                    return Ok(connection);
+                    return Ok(opened);
                 }
                 Ok(Err(error)) => error,
                 Err(_) => ConnectFailure {
@@ -111,13 +126,20 @@ impl Settings {
     }
 
     async fn open_at(&self, host: &Config) -> Result<AsyncPgConnection, ConnectFailure> {
+        let Undriven { client, connection, .. } = self.enter(host).await?;
+        AsyncPgConnection::try_from_client_and_connection(client, connection)
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn enter(&self, host: &Config) -> Result<Undriven, ConnectFailure> {
         let mark = pooler::Mark::new();
         let connected = match mark.on(host).connect(self.tls.clone()).await {
             Err(error) if pooler::refused_options(&error) => host.connect(self.tls.clone()).await,
             other => other,
         };
         let (client, mut connection) = connected.map_err(ConnectFailure::new)?;
-        {
+        let is_ours_alone = {
             let mut check = pin!(pooler::check(&client, &mark));
             // Nobody else drives the connection yet.
             tokio::select! {
@@ -126,15 +148,25 @@ impl Settings {
                 // The last thing it heard may have been the answer.
                 ended = &mut connection => return Err(match (check.await, ended) {
                     (Err(failure), _) => failure,
-                    (Ok(()), Err(error)) => ConnectFailure::new(error),
-                    (Ok(()), Ok(())) => unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+                    (Ok(_), Err(error)) => ConnectFailure::new(error),
+                    (Ok(_), Ok(())) => unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
                 }),
             }
-        }
-        AsyncPgConnection::try_from_client_and_connection(client, connection)
-            .await
-            .map_err(unavailable)
+        };
+        Ok(Undriven {
+            client,
+            connection,
+            is_ours_alone,
+        })
     }
+}
+
+/// A connection that does nothing until somebody drives it.
+pub(crate) struct Undriven {
+    pub(crate) client: Client,
+    pub(crate) connection: Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
+    /// Or else a pooler hands the server's sessions round.
+    pub(crate) is_ours_alone: bool,
 }
 
 /// A connection could not be opened. Nothing was executed.
