@@ -10,7 +10,7 @@ use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use futures_util::FutureExt;
-use lease_core::{Acquire, Claim, Evict, Inspect, Label, LeaseName, Note, Release, Repo};
+use lease_core::{Acquire, Claim, Evict, Inspect, Label, Lease, LeaseName, Note, Release, Repo, Wait};
 use lease_postgres::PostgresRepo;
 use lease_testkit::servers::{Pooler, Postgres, Settings, Source};
 use tokio::time::timeout;
@@ -326,6 +326,16 @@ async fn behind_pgbouncer_releases_tell_and_who_waits_polls() {
             }
         }
     }
+    let held = claim("job");
+    takes(&direct, &held).await;
+    let lease = Lease::new(pooled.clone());
+    let polls = lease.acquire("job", held.ttl, Wait::Forever);
+    let release = async {
+        tokio::task::yield_now().await;
+        frees(&direct, &held).await;
+    };
+    let (guard, ()) = within("it polls", 20 * S, async { tokio::join!(polls, release) }).await;
+    guard.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
