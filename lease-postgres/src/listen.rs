@@ -75,7 +75,7 @@ enum End {
     /// What is told reaches a session of the server that is another client's by then.
     Pooler,
     /// It broke, or never listened.
-    Lost { listened: bool },
+    Lost,
 }
 
 async fn listen(waiting: &Waiting, settings: &Settings, target: &Target) {
@@ -89,12 +89,10 @@ async fn listen(waiting: &Waiting, settings: &Settings, target: &Target) {
                 );
                 return waiting.never_hears();
             }
-            End::Lost { listened } => {
-                if listened {
-                    longest = PAUSES.0;
-                }
-                waiting.hears_nothing();
-            }
+            End::Lost => {}
+        }
+        if waiting.heard() {
+            longest = PAUSES.0;
         }
         pause(longest).await;
         longest = (longest * 2).min(most);
@@ -110,7 +108,7 @@ async fn hear(waiting: &Waiting, settings: &Settings, target: &Target) -> End {
         Ok(opened) => opened,
         Err(error) => {
             tracing::debug!(%error, "no connection to listen on");
-            return End::Lost { listened: false };
+            return End::Lost;
         }
     };
     let Undriven {
@@ -133,15 +131,9 @@ async fn hear(waiting: &Waiting, settings: &Settings, target: &Target) -> End {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 tracing::debug!(%error, "the connection to listen on is lost");
-                return End::Lost {
-                    listened: waiting.is_hearing(),
-                };
+                return End::Lost;
             }
-            None => {
-                return End::Lost {
-                    listened: waiting.is_hearing(),
-                };
-            }
+            None => return End::Lost,
         }
     }
 }
@@ -150,12 +142,15 @@ async fn hear(waiting: &Waiting, settings: &Settings, target: &Target) -> End {
 /// same, and somebody waits.
 async fn talk(client: &Client, waiting: &Waiting, target: &Target) -> End {
     let Some(number) = within(number(client, target)).await else {
-        return End::Lost { listened: false };
+        return End::Lost;
     };
     let listen = format!("LISTEN lease_{number}");
-    let Some(Ok(())) = within(async { Some(client.batch_execute(&listen).await) }).await else {
-        return End::Lost { listened: false };
-    };
+    if within(async { client.batch_execute(&listen).await.ok() })
+        .await
+        .is_none()
+    {
+        return End::Lost;
+    }
     waiting.hears();
     loop {
         pause(ROUND).await;
@@ -163,7 +158,7 @@ async fn talk(client: &Client, waiting: &Waiting, target: &Target) -> End {
             return End::Unused;
         }
         if within(self::number(client, target)).await.as_ref() != Some(&number) {
-            return End::Lost { listened: true };
+            return End::Lost;
         }
     }
 }

@@ -86,12 +86,9 @@ impl Waiting {
         }
     }
 
-    pub(super) fn hears_nothing(&self) {
-        self.lock().hears = false;
-    }
-
-    pub(super) fn is_hearing(&self) -> bool {
-        self.lock().hears
+    /// From now on it hears nothing. Whether it did before.
+    pub(super) fn heard(&self) -> bool {
+        std::mem::take(&mut self.lock().hears)
     }
 
     /// Whoever waits, waits for nothing, and so will everybody.
@@ -196,7 +193,7 @@ mod tests {
         waiting.hears();
         assert!(before.told().now_or_never().is_some());
         assert!(!is_told(&waiting), "all that was told was heard");
-        waiting.hears_nothing();
+        assert!(waiting.heard());
         waiting.hears();
         assert!(is_told(&waiting));
         let other = LeaseName::from_static("other");
@@ -246,7 +243,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         drop(waits(&waiting));
-        assert!(!waiting.is_hearing());
+        assert!(!waiting.heard());
         assert!(!waiting.lock().task.as_ref().unwrap().is_finished());
     }
 }

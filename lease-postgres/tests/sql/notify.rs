@@ -334,7 +334,7 @@ async fn behind_pgbouncer_releases_tell_and_who_waits_polls() {
         tokio::task::yield_now().await;
         frees(&direct, &held).await;
     };
-    let (guard, ()) = within("it polls", 20 * S, async { tokio::join!(polls, release) }).await;
+    let (guard, ()) = Box::pin(within("it polls", 20 * S, async { tokio::join!(polls, release) })).await;
     guard.unwrap().release().await.unwrap();
 }
 

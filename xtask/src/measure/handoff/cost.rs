@@ -73,8 +73,9 @@ async fn rate(url: &str, notify: bool, releases: u32) -> anyhow::Result<f64> {
     }
     let listening = tokio::spawn(async move { hears.freed(&nobodys).await });
     // Every connection is open, and has its statement, before the clock runs.
+    let not_there = claim(u32::MAX);
     for _ in 0..3 {
-        try_join_all((0..CONNECTIONS).map(|_| repo.release(&NOT_THERE.claim()))).await?;
+        try_join_all((0..CONNECTIONS).map(|_| repo.release(&not_there))).await?;
     }
     let next = Arc::new(AtomicU32::new(0));
     let began = BootClock.now();
@@ -86,8 +87,7 @@ async fn rate(url: &str, notify: bool, releases: u32) -> anyhow::Result<f64> {
                 if number >= releases {
                     return anyhow::Ok(());
                 }
-                let claim = Row { number }.claim();
-                ensure!(repo.release(&claim).await? == Release::Released, "it is held");
+                ensure!(repo.release(&claim(number)).await? == Release::Released, "it is held");
             }
         })
     });
@@ -99,17 +99,9 @@ async fn rate(url: &str, notify: bool, releases: u32) -> anyhow::Result<f64> {
     Ok(f64::from(releases) / took.as_secs_f64())
 }
 
-/// A row of the table.
-struct Row {
-    number: u32,
-}
-
-const NOT_THERE: Row = Row { number: u32::MAX };
-
-impl Row {
-    fn claim(&self) -> Claim {
-        let name = LeaseName::new(format!("held-{}", self.number)).expect("a legal name");
-        let holder = Holder::new(format!("pod/{}", self.number)).expect("a legal holder");
-        Claim::new(name, holder, Duration::from_secs(60))
-    }
+/// Of the row with that number.
+fn claim(number: u32) -> Claim {
+    let name = LeaseName::new(format!("held-{number}")).expect("a legal name");
+    let holder = Holder::new(format!("pod/{number}")).expect("a legal holder");
+    Claim::new(name, holder, Duration::from_secs(60))
 }
