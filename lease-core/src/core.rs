@@ -106,6 +106,18 @@ impl Core {
         }
     }
 
+    /// Answers when the store hints that the lease may be free. An error means that the keeper died.
+    pub(crate) fn freed(&self, name: &LeaseName) -> oneshot::Receiver<()> {
+        let (wake, woken) = oneshot::channel();
+        if let Ok(keeper) = self.keeper() {
+            keeper.send(Command::WakeWhenFreed {
+                name: name.clone(),
+                wake,
+            });
+        }
+        woken
+    }
+
     pub(crate) fn events(&self) -> &EventSink {
         self.events
             .get_or_init(|| EventSink::start(&self.audience, self.keeper_on.clone()))

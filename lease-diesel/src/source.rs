@@ -42,6 +42,15 @@ impl<E: Engine> Source<E> {
         Self::with_size(settings, POOL_SIZE)
     }
 
+    /// How to open a connection of our own. `None` where the pool is the application's.
+    #[must_use]
+    pub const fn settings(&self) -> Option<&Arc<E::Settings>> {
+        match &self.0 {
+            Kind::Own { settings, .. } => Some(settings),
+            Kind::Foreign { .. } => None,
+        }
+    }
+
     /// The application's pool, whose connections are driven by the current runtime.
     ///
     /// # Errors
@@ -74,15 +83,6 @@ impl<E: Engine> Source<E> {
             _ if size == 0 => refused("a repo without connections can do nothing"),
             Kind::Own { settings, .. } => Ok(Self::with_size(settings.clone(), size)),
             Kind::Foreign { .. } => refused("the pool is the application's, and has its size from there"),
-        }
-    }
-
-    /// The settings of connections of our own. `None` for a pool that is not ours.
-    #[must_use]
-    pub fn settings(&self) -> Option<&E::Settings> {
-        match &self.0 {
-            Kind::Own { settings, .. } => Some(settings),
-            Kind::Foreign { .. } => None,
         }
     }
 

@@ -108,7 +108,7 @@ impl PostgresRepo {
     /// # Cancelling
     /// It changes nothing.
     pub async fn diagnose(&self) -> Result<Vec<Finding>, RepoError> {
-        let settings = self.source.settings();
+        let settings = self.source.settings().map(AsRef::as_ref);
         let task = Diagnosing {
             is_own: settings.is_some(),
             is_near: settings.map(Settings::is_near),

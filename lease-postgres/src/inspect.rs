@@ -119,7 +119,8 @@ impl Task<Postgres> for Evicting {
     async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Evict, Failure> {
         let values = [Text(self.name.as_str()), Text(&self.holder), Text(self.reason.as_str())];
         let rows: Vec<(PgTimestamp, PgTimestamp)> = if self.at_once {
-            session.rows(sql::EvictNow, &values).await?
+            let rows: Vec<(PgTimestamp, PgTimestamp, String)> = session.rows(sql::EvictNow, &values).await?;
+            rows.into_iter().map(|(expires_at, now, _)| (expires_at, now)).collect()
         } else {
             session.rows(sql::Evict, &values).await?
         };

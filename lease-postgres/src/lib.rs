@@ -6,6 +6,7 @@ mod engine;
 mod error;
 pub mod fence;
 mod inspect;
+mod listen;
 mod repo;
 mod schema;
 mod session;

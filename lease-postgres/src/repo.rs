@@ -1,17 +1,21 @@
 //! [`PostgresRepo`]: the backend.
 
 use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::pg::data_types::PgTimestamp;
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
-use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
+use lease_core::{
+    Acquire, Claim, Incumbent, LeaseName, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token,
+};
 use lease_diesel::{Failure, Subject, Task, text};
 use tokio::runtime::Handle;
 
 use crate::engine::{Postgres, Session, Source};
+use crate::listen::Listener;
 use crate::session::Settings;
 use crate::sql::{
     self,
@@ -32,6 +36,7 @@ pub struct PostgresRepo {
     pub(crate) source: Source,
     pub(crate) target: Target,
     pub(crate) delete_on_release: bool,
+    listener: Option<Listener>,
 }
 
 impl PostgresRepo {
@@ -129,11 +134,24 @@ impl PostgresRepo {
         self
     }
 
+    /// Whether a release tells those who wait for the lease, by `NOTIFY`, and whether who waits here listens. Off by default: it
+    /// costs releases, and a connection of its own for each repo in which somebody waits.
+    ///
+    /// It is for repos made by [`connect`](Self::connect) or [`lazy`](Self::lazy) and for all pods that share the table. With the
+    /// application's pool releases tell, but who waits polls. See the crate's docs for what it costs, and for when
+    /// it polls all the same.
+    #[must_use]
+    pub fn notify(mut self, notify: bool) -> Self {
+        self.listener = notify.then(Listener::default);
+        self
+    }
+
     fn with_source(source: Source) -> Self {
         Self {
             source,
             target: Target::default(),
             delete_on_release: false,
+            listener: None,
         }
     }
 }
@@ -144,6 +162,7 @@ impl fmt::Debug for PostgresRepo {
             .field("source", &self.source)
             .field("table", &format_args!("{}", self.target))
             .field("delete_on_release", &self.delete_on_release)
+            .field("notify", &self.listener.is_some())
             .finish()
     }
 }
@@ -183,8 +202,16 @@ impl Repo for PostgresRepo {
         let task = Releasing {
             claim: claim.clone(),
             delete: self.delete_on_release,
+            tell: self.listener.is_some(),
         };
         self.source.run(&self.target, task, claim.limit).await
+    }
+
+    async fn freed(&self, name: &LeaseName) {
+        match (&self.listener, self.source.settings()) {
+            (Some(listener), Some(settings)) => listener.freed(settings, &self.target, name).await,
+            _ => pending().await,
+        }
     }
 }
 
@@ -314,6 +341,7 @@ impl Task<Postgres> for RenewingAll {
 struct Releasing {
     claim: Claim,
     delete: bool,
+    tell: bool,
 }
 
 impl Task<Postgres> for Releasing {
@@ -329,11 +357,12 @@ impl Task<Postgres> for Releasing {
             Text(self.claim.holder.as_str()),
             Int(span(self.claim.at_least_for)),
         ];
-        let released = if self.delete {
-            let (count,): (i64,) = sql::only(session.rows(sql::ReleaseOrDelete, &values).await?)?;
-            count > 0
-        } else {
-            session.execute(sql::Release, &values).await? > 0
+        let deleting = |rows| sql::only(rows).map(|(count,): (i64,)| count > 0);
+        let released = match (self.delete, self.tell) {
+            (false, false) => session.execute(sql::Release, &values).await? > 0,
+            (false, true) => session.execute(sql::ReleaseAndTell, &values).await? > 0,
+            (true, false) => deleting(session.rows(sql::ReleaseOrDelete, &values).await?)?,
+            (true, true) => deleting(session.rows(sql::ReleaseOrDeleteAndTell, &values).await?)?,
         };
         Ok(if released { Release::Released } else { Release::NotHeld })
     }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
@@ -10,8 +10,9 @@ use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
 use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, text};
 use tokio::time::timeout;
-use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 mod hosts;
@@ -69,16 +70,29 @@ impl Settings {
 
     /// Opens a connection, driven by the runtime this is polled on. Each host gets an equal share of the time.
     pub(crate) async fn open(&self) -> Result<AsyncPgConnection, ConnectFailure> {
+        self.first(|host| Box::pin(self.open_at(host))).await
+    }
+
+    /// The same, to be driven by the caller.
+    pub(crate) async fn open_undriven(&self) -> Result<Undriven, ConnectFailure> {
+        self.first(|host| Box::pin(self.enter(host))).await
+    }
+
+    /// What the first host gives that gives anything.
+    async fn first<'a, T>(
+        &'a self,
+        open: impl Fn(&'a Config) -> Pin<Box<dyn Future<Output = Result<T, ConnectFailure>> + Send + 'a>>,
+    ) -> Result<T, ConnectFailure> {
         let share = CONNECT_LIMIT / u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         let mut failure = None;
         let first = self.begin_with.load(Ordering::Relaxed);
         for at in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
             self.begin_with.store(at + 1, Ordering::Relaxed);
             // In a box, since it is ten times as large as all the rest of an operation.
-            let error = match timeout(share, Box::pin(self.open_at(&self.hosts[at]))).await {
-                Ok(Ok(connection)) => {
+            let error = match timeout(share, open(&self.hosts[at])).await {
+                Ok(Ok(opened)) => {
                     self.begin_with.store(at, Ordering::Relaxed);
-                    return Ok(connection);
+                    return Ok(opened);
                 }
                 Ok(Err(error)) => error,
                 Err(_) => ConnectFailure::unavailable(format!("the server gave no connection within {share:?}")),
@@ -103,34 +117,56 @@ impl Settings {
     }
 
     async fn open_at(&self, host: &Config) -> Result<AsyncPgConnection, ConnectFailure> {
+        let Undriven { client, connection, .. } = self.enter(host).await?;
+        AsyncPgConnection::try_from_client_and_connection(client, connection)
+            .await
+            .map_err(ConnectFailure::unavailable)
+    }
+
+    async fn enter(&self, host: &Config) -> Result<Undriven, ConnectFailure> {
         let mark = pooler::Mark::new();
         let connected = match mark.on(host).connect(self.tls.clone()).await {
             Err(error) if pooler::refused_options(&error) => host.connect(self.tls.clone()).await,
             other => other,
         };
         let (client, mut connection) = connected.map_err(failure)?;
-        {
+        let is_ours_alone = {
             let mut check = pin!(pooler::check(&client, &mark));
             // Nobody else drives the connection yet.
             let ended = tokio::select! {
                 biased;
-                checked = &mut check => Err(checked?),
-                ended = &mut connection => Ok(ended),
+                checked = &mut check => Ok(checked?),
+                ended = &mut connection => Err(ended),
             };
-            if let Ok(ended) = ended {
-                // The last thing it heard may have been the answer. What it has not heard never comes, and is not waited for.
-                let heard = poll_fn(|context| Poll::Ready(check.as_mut().poll(context))).await;
-                return Err(match (heard, ended) {
-                    (Poll::Ready(Err(failure)), _) => failure,
-                    (_, Err(error)) => failure(error),
-                    (_, Ok(())) => ConnectFailure::unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
-                });
+            match ended {
+                Ok(is_ours_alone) => is_ours_alone,
+                Err(ended) => {
+                    // The last thing it heard may have been the answer. What it has not heard never comes, and is not waited for.
+                    let heard = poll_fn(|context| Poll::Ready(check.as_mut().poll(context))).await;
+                    return Err(match (heard, ended) {
+                        (Poll::Ready(Err(failure)), _) => failure,
+                        (_, Err(error)) => failure(error),
+                        (_, Ok(())) => {
+                            ConnectFailure::unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))
+                        }
+                    });
+                }
             }
-        }
-        AsyncPgConnection::try_from_client_and_connection(client, connection)
-            .await
-            .map_err(ConnectFailure::unavailable)
+        };
+        Ok(Undriven {
+            client,
+            connection,
+            is_ours_alone,
+        })
     }
+}
+
+/// A connection that does nothing until somebody drives it.
+pub(crate) struct Undriven {
+    pub(crate) client: Client,
+    pub(crate) connection: Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
+    /// Or else a pooler hands the server's sessions round.
+    pub(crate) is_ours_alone: bool,
 }
 
 /// Why a connection could not be opened, by the SQLSTATE, which is there while connecting.

@@ -122,26 +122,65 @@ statement! {
     "clock_timestamp() FROM asked a LEFT JOIN renewed ON renewed.n = a.n LEFT JOIN seen ON seen.n = a.n ORDER BY a.n",
 }
 
+/// Tells those who wait that a row's lease may be free. The table is known by its number, since each may call it another way.
+macro_rules! tell {
+    () => {
+        "pg_notify('lease_' || 'task_leases'::regclass::oid, name)"
+    };
+}
+
+macro_rules! release {
+    () => {
+        concat!(
+            "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() ",
+            "THEN GREATEST(clock_timestamp(), acquired_at + ",
+            us!("$3"),
+            ") ELSE expires_at END ",
+            "WHERE name = $1 AND holder = $2 AND released_at IS NULL"
+        )
+    };
+}
+
 statement! {
     /// Law L4: name, holder, minimum.
-    Release -> (BigInt):
-    "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() ",
-    "THEN GREATEST(clock_timestamp(), acquired_at + ", us!("$3"), ") ELSE expires_at END ",
-    "WHERE name = $1 AND holder = $2 AND released_at IS NULL",
+    Release -> (BigInt): release!()
+}
+
+statement! {
+    /// The same, and those who wait are told.
+    ReleaseAndTell -> (BigInt): release!(), " RETURNING ", tell!()
+}
+
+macro_rules! release_or_delete {
+    ($returned:expr) => {
+        concat!(
+            "WITH gone AS (",
+            "DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL ",
+            "AND (expires_at <= clock_timestamp() OR acquired_at + ",
+            us!("$3"),
+            " <= clock_timestamp()) RETURNING ",
+            $returned,
+            "), kept AS (",
+            "UPDATE task_leases SET released_at = clock_timestamp(), ",
+            "expires_at = CASE WHEN expires_at > clock_timestamp() ",
+            "THEN GREATEST(clock_timestamp(), acquired_at + ",
+            us!("$3"),
+            ") ELSE expires_at END ",
+            "WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING ",
+            $returned,
+            ") SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept)"
+        )
+    };
 }
 
 statement! {
     /// Law L4 with `delete_on_release`: name, holder, minimum. Answers how many rows it released.
-    ReleaseOrDelete -> (BigInt):
-    "WITH gone AS (",
-        "DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL ",
-        "AND (expires_at <= clock_timestamp() OR acquired_at + ", us!("$3"), " <= clock_timestamp()) RETURNING 1), ",
-    "kept AS (",
-        "UPDATE task_leases SET released_at = clock_timestamp(), ",
-        "expires_at = CASE WHEN expires_at > clock_timestamp() ",
-        "THEN GREATEST(clock_timestamp(), acquired_at + ", us!("$3"), ") ELSE expires_at END ",
-        "WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING 1) ",
-    "SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept)",
+    ReleaseOrDelete -> (BigInt): release_or_delete!("1")
+}
+
+statement! {
+    /// The same, and those who wait are told.
+    ReleaseOrDeleteAndTell -> (BigInt): release_or_delete!(tell!())
 }
 
 /// The SQL types of a row as `Inspect` reads it.
@@ -192,11 +231,11 @@ statement! {
 
 statement! {
     /// `Inspect::evict_now`: name, holder `evict/{by}`, note. The strength of its lock waits for an open fence.
-    EvictNow -> (Timestamptz, Timestamptz):
+    EvictNow -> (Timestamptz, Timestamptz, Text):
     "UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
     "acquired_at = clock_timestamp(), expires_at = clock_timestamp(), released_at = NULL, note = $3 ",
     "WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR UPDATE) ",
-    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp()",
+    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp(), ", tell!(), "::text",
 }
 
 /// From when on a pause may end: the displaced holder's expiry, which a pause that is replaced hands on.
@@ -221,7 +260,7 @@ statement! {
     /// `Inspect::resume`: name.
     Resume -> (BigInt):
     "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = GREATEST(acquired_at, clock_timestamp()) ",
-    "WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp()",
+    "WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp() RETURNING ", tell!(),
 }
 
 statement! {
@@ -278,7 +317,8 @@ mod tests {
                 texts += ";\n";
             )*};
         }
-        add!(Acquire Renew RenewAll Why Release ReleaseOrDelete List Get Evict EvictNow Pause Resume Purgeable Purge Probe);
+        add!(Acquire Renew RenewAll Why Release ReleaseAndTell ReleaseOrDelete ReleaseOrDeleteAndTell List Get Evict EvictNow Pause Resume);
+        add!(Purgeable Purge Probe);
         use crate::fence::Check;
         add!(Check);
         assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");

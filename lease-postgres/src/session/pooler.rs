@@ -48,16 +48,16 @@ pub(super) fn refused_options(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::PROTOCOL_VIOLATION)
 }
 
-/// Fails if neither the session is ours alone nor the pooler keeps prepared statements apart. One round trip unless there
-/// is a pooler.
-pub(super) async fn check(client: &Client, mark: &Mark) -> Result<(), ConnectFailure> {
+/// Whether the session is ours alone. Fails if neither that is so nor the pooler keeps prepared statements apart. One round
+/// trip unless there is a pooler.
+pub(super) async fn check(client: &Client, mark: &Mark) -> Result<bool, ConnectFailure> {
     let ours = "SELECT current_setting('lease.session', true)";
     let ours = column(client, ours).await.map_err(failure)?;
     if ours == [mark.0.as_str()] {
-        return Ok(());
+        return Ok(true);
     }
     match keeps_statements_apart(client).await {
-        Ok(true) => Ok(()),
+        Ok(true) => Ok(false),
         Ok(false) => Err(refused()),
         Err(error) if tells_of_a_pooler(&error) => Err(refused()),
         Err(error) => Err(failure(error)),

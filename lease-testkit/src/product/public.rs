@@ -100,11 +100,17 @@ impl Public {
 
     /// Whether it waits for a lease, and goes on after an error.
     pub(super) const fn waits(self) -> bool {
-        match self {
-            Self::JobAcquire | Self::LeaseAcquireForever | Self::JobAcquireTaken | Self::JobAcquireTakenForever => true,
-            Self::PeriodicNext | Self::PeriodicRun | Self::CampaignNext | Self::CampaignRun => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::JobAcquire
+                | Self::LeaseAcquireForever
+                | Self::JobAcquireTaken
+                | Self::JobAcquireTakenForever
+                | Self::PeriodicNext
+                | Self::PeriodicRun
+                | Self::CampaignNext
+                | Self::CampaignRun
+        )
     }
 
     pub(super) const fn is_taken(self) -> bool {
