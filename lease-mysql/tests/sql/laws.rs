@@ -9,6 +9,7 @@ use lease_mysql::MysqlRepo;
 use lease_testkit::servers::{Dialect, Mysql, Settings};
 use mysql_async::prelude::Queryable;
 
+use crate::support::proxy::Proxy;
 use crate::support::{Database, claim, on_both, pool};
 
 const S: Duration = Duration::from_secs(1);
@@ -20,6 +21,7 @@ on_both!(
     times_are_read_after_a_wait_for_the_row,
     a_renewal_that_waited_past_the_expiry_is_lost,
     a_loser_waits_for_nobody,
+    a_tenure_between_look_and_insert_has_the_smaller_token,
     a_purge_leaves_a_locked_row_and_goes_on,
     a_purge_races_a_counter,
     absurd_durations_are_no_errors,
@@ -156,6 +158,35 @@ async fn a_loser_waits_for_nobody(dialect: Dialect) {
     while !matches!(repo.acquire(&next).await.unwrap(), Acquire::Granted(_)) {
         repo.release(&loser).await.unwrap();
     }
+}
+
+/// C35. The token used to be that of the look, and the one of a whole tenure after it was larger.
+async fn a_tenure_between_look_and_insert_has_the_smaller_token(dialect: Dialect) {
+    let (database, direct) = Database::migrated(dialect).await;
+    let direct = direct.delete_on_release(true);
+    let proxy = Proxy::before(&database.url).await;
+    let slow = MysqlRepo::connect(&proxy.url).await.unwrap();
+    // With its statements prepared, the next reply is that to the look.
+    slow.acquire(&claim("warm")).await.unwrap();
+    proxy.keep_next_reply();
+    let held = claim("job");
+    let acquiring = slow.acquire(&held);
+    let tenure = async {
+        proxy.keeps_a_reply().await;
+        let between = claim("job");
+        let answer = direct.acquire(&between).await.unwrap();
+        assert_eq!(direct.release(&between).await.unwrap(), Release::Released);
+        assert_eq!(database.row(&between.name), None, "the row is gone");
+        proxy.let_go();
+        answer
+    };
+    let (late, between) = tokio::join!(acquiring, tenure);
+    let (Acquire::Granted(late), Acquire::Granted(between)) = (late.unwrap(), between) else {
+        panic!("both were granted, one after the other")
+    };
+    assert!(late > between, "{late:?} is not above {between:?}");
+    assert!(database.row(&held.name).unwrap().contains(&late.get().to_string()));
+    assert_eq!(slow.renew(&held).await.unwrap(), Renew::Renewed);
 }
 
 /// A real wait, of the five seconds that a session of ours waits for a lock.
