@@ -200,10 +200,12 @@ impl Task<Mysql> for Acquiring {
     }
 
     /// Looks first, so that whoever does not get the lease takes no lock. A free one is then taken by a statement that only
-    /// one of those who saw it free can succeed with.
+    /// one of those who saw it free can succeed with, and that waits for no lock.
     async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Acquire, Failure> {
         let subject = self.subject();
         let Claim { name, holder, ttl, .. } = &self.0;
+        // The token of a free row that could not be taken. If it is still the same, somebody has the row locked.
+        let mut refused = None;
         for _ in 0..LOOKS {
             let seen = Seen::look(session, &subject, name).await?;
             let grant = [Text(name.as_str()), Text(holder.as_str()), Int(span(*ttl))];
@@ -216,12 +218,14 @@ impl Task<Mysql> for Acquiring {
                     let incumbent = left(row.left_us).map(|left| Incumbent::new(lossy(&row.holder), left));
                     return Ok(Acquire::Busy(incumbent));
                 }
+                Some(row) if refused == Some(row.token) => return Ok(Acquire::Busy(None)),
                 Some(row) => {
                     let [name, holder, ttl] = grant;
                     let values = [name, holder, ttl, Int(seen.next_token), Int(row.token)];
                     if session.execute(sql::Take, &values).await? > 0 {
                         return granted(&subject, seen.next_token);
                     }
+                    refused = Some(row.token);
                 }
                 None => {
                     if made(session, &grant).await?

@@ -80,11 +80,14 @@ statement! {
 
 statement! {
     /// A grant of a lease that has expired: name, holder, ttl, token, and the token that was read. Every grant, eviction and
-    /// pause changes the token, so one of those who read it finds it.
+    /// pause changes the token, so one of those who read it finds it. A row that anybody has locked is passed over: then the inner
+    /// select has no row, which is known before the table is touched.
     Take -> (BigInt):
     "UPDATE task_leases SET token = $4, holder = $2, acquired_at = ", now!(), ", ",
     "expires_at = ", now!(), " + ", span!("$3"), ", released_at = NULL, note = NULL ",
-    "WHERE name = $1 AND token = $5 AND expires_at <= ", now!(),
+    "WHERE name = (SELECT f.name FROM (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.token = $5 ",
+        "FOR UPDATE SKIP LOCKED) f) ",
+    "AND token = $5 AND expires_at <= ", now!(),
 }
 
 statement! {

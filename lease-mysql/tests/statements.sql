@@ -3,7 +3,7 @@ SELECT l.name IS NOT NULL, CAST(l.token AS SIGNED), CAST(GREATEST(COALESCE(l.tok
 -- Make
 INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) VALUES ($1, $2, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW), NOW, NOW + INTERVAL $3 MICROSECOND, NULL, NULL);
 -- Take
-UPDATE task_leases SET token = $4, holder = $2, acquired_at = NOW, expires_at = NOW + INTERVAL $3 MICROSECOND, released_at = NULL, note = NULL WHERE name = $1 AND token = $5 AND expires_at <= NOW;
+UPDATE task_leases SET token = $4, holder = $2, acquired_at = NOW, expires_at = NOW + INTERVAL $3 MICROSECOND, released_at = NULL, note = NULL WHERE name = (SELECT f.name FROM (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.token = $5 FOR UPDATE SKIP LOCKED) f) AND token = $5 AND expires_at <= NOW;
 -- Renew
 UPDATE task_leases SET expires_at = GREATEST(expires_at, NOW + INTERVAL $3 MICROSECOND) WHERE name = $1 AND holder = $2 AND released_at IS NULL AND expires_at > NOW;
 -- RenewAll

@@ -37,7 +37,7 @@ impl Server {
         let mut parts = version.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
         let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         let (oldest, tried, newest): ((u32, u32), (u32, u32), (u32, u32)) = if is_mariadb {
-            ((10, 3), (10, 6), (12, 99))
+            ((10, 6), (10, 6), (12, 99))
         } else {
             ((8, 0), (8, 4), (9, 99))
         };
@@ -305,7 +305,7 @@ mod tests {
             ("9.7.4-2", "ok"),
             ("10.0.1", "warning"),
             ("10.2.44-MariaDB", "error"),
-            ("10.5.9-MariaDB-log", "warning"),
+            ("10.5.9-MariaDB-log", "error"),
             ("10.11.19-MariaDB", "ok"),
             ("11.8.9-MariaDB-0+deb13u1", "ok"),
             ("13.0.1-MariaDB", "warning"),
