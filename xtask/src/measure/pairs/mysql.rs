@@ -159,7 +159,7 @@ impl Bare {
         self.count += 1;
         let name = Value::Bytes(self.name.clone());
         let holder = Value::Bytes(format!("bare/{}", self.count).into_bytes());
-        let values = self.peek.values(&[name.clone()])?;
+        let values = self.peek.values(std::slice::from_ref(&name))?;
         let row: Option<Row> = self.connection.exec_first(&self.peek.statement, values).await?;
         let row = row.context("a look has a row")?;
         let (token, next): (i64, i64) = (row.get(1).context("a token")?, row.get(2).context("the next token")?);
