@@ -10,8 +10,8 @@ use diesel::backend::Backend;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{Error, QueryResult};
 
-/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once. Made by
-/// [`statement!`](crate::statement!).
+/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once. A `$` before
+/// anything but a digit is itself. Made by [`statement!`](crate::statement!).
 pub trait Statement: Send + Sync + 'static {
     /// The text.
     const TEXT: &'static str;
@@ -67,16 +67,17 @@ impl<DB: Backend, S: Statement, V: Parameter<DB>, const OWN_TEXT: bool> QueryFra
         let mut pieces = self.text.split('$');
         out.push_sql(pieces.next().unwrap_or_default());
         for piece in pieces {
-            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
-            let value = number
-                .parse()
-                .ok()
-                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
-            match value {
+            let Some(number) = piece.chars().next().and_then(|first| first.to_digit(10)) else {
+                out.push_sql("$");
+                out.push_sql(piece);
+                continue;
+            };
+            let at = (number as usize).checked_sub(1);
+            match at.and_then(|at| self.values.get(at)) {
                 Some(value) => value.bind(&mut out)?,
                 None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
             }
-            out.push_sql(text);
+            out.push_sql(&piece[1..]);
         }
         Ok(())
     }

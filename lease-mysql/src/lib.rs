@@ -1,7 +1,9 @@
 #![doc = include_str!("docs.md")]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod batch;
 mod code;
+mod diagnose;
 mod engine;
 mod error;
 pub mod fence;

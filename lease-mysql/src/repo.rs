@@ -9,6 +9,7 @@ use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Rep
 use lease_diesel::{Failure, Subject, Task};
 use tokio::runtime::Handle;
 
+use crate::batch::RenewingAll;
 use crate::engine::{Mysql, Session, Source, roll_back};
 use crate::error::is_duplicate;
 use crate::row::Seen;
@@ -20,7 +21,8 @@ use crate::value::{left, lossy, span};
 /// Leases in the table `task_leases` of a MySQL or MariaDB database.
 ///
 /// Made by [`connect`](Self::connect) or, for a pool that the application has, by [`new`](Self::new). A renewal and a
-/// release are one round trip each, an acquire is one for whoever does not get the lease and two for whoever does. A clone
+/// release are one round trip each, an acquire is one for whoever does not get the lease, two for whoever does, and three where
+/// there was no row. A clone
 /// has the same settings and, if it was made by `connect`, a pool of its own.
 ///
 /// Its `Debug` shows neither the URL nor the password.
@@ -159,6 +161,22 @@ impl Repo for MysqlRepo {
             .await
     }
 
+    fn batch_size(&self) -> usize {
+        1_000
+    }
+
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        let Some(Claim { limit, .. }) = claims.first() else {
+            return Vec::new();
+        };
+        let task = RenewingAll(claims.to_vec());
+        let answers = self.source.run(&self.target, task, *limit).await;
+        answers.unwrap_or_else(|error| {
+            let each = claims.iter().map(|claim| Err(error.clone().with_lease(&claim.name)));
+            each.collect()
+        })
+    }
+
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
         let task = Releasing {
             claim: claim.clone(),
@@ -182,36 +200,41 @@ impl Task<Mysql> for Acquiring {
     }
 
     /// Looks first, so that whoever does not get the lease takes no lock. A free one is then taken by a statement that only
-    /// one of those who saw it free can succeed with.
+    /// one of those who saw it free can succeed with, and that waits for no lock.
     async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Acquire, Failure> {
         let subject = self.subject();
         let Claim { name, holder, ttl, .. } = &self.0;
+        // The token of a free row that could not be taken. If it is still the same, somebody has the row locked.
+        let mut refused = None;
         for _ in 0..LOOKS {
             let seen = Seen::look(session, &subject, name).await?;
-            let grant = [
-                Text(name.as_str()),
-                Text(holder.as_str()),
-                Int(span(*ttl)),
-                Int(seen.next_token),
-            ];
-            let won = match &seen.row {
+            let grant = [Text(name.as_str()), Text(holder.as_str()), Int(span(*ttl))];
+            match &seen.row {
                 Some(row) if row.is_held_by(holder) => match renew(session, &subject, &self.0).await? {
                     Renew::Renewed => return granted(&subject, row.token),
-                    Renew::Lost(_) => false,
+                    Renew::Lost(_) => {}
                 },
                 Some(row) if row.is_live() => {
                     let incumbent = left(row.left_us).map(|left| Incumbent::new(lossy(&row.holder), left));
                     return Ok(Acquire::Busy(incumbent));
                 }
+                Some(row) if refused == Some(row.token) => return Ok(Acquire::Busy(None)),
                 Some(row) => {
-                    let [name, holder, ttl, token] = grant;
-                    let values = [name, holder, ttl, token, Int(row.token)];
-                    session.execute(sql::Take, &values).await? > 0
+                    let [name, holder, ttl] = grant;
+                    let values = [name, holder, ttl, Int(seen.next_token), Int(row.token)];
+                    if session.execute(sql::Take, &values).await? > 0 {
+                        return granted(&subject, seen.next_token);
+                    }
+                    refused = Some(row.token);
                 }
-                None => made(session, &grant).await?,
-            };
-            if won {
-                return granted(&subject, seen.next_token);
+                None => {
+                    if made(session, &grant).await?
+                        && let Some(row) = Seen::look(session, &subject, name).await?.row
+                        && row.is_held_by(holder)
+                    {
+                        return granted(&subject, row.token);
+                    }
+                }
             }
         }
         Ok(Acquire::Busy(None))

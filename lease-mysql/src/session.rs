@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     opts: Opts,
     /// For `ssl-mode=PREFERRED`: what is tried with a server that has no encryption.
     unencrypted: Option<Opts>,
+    is_near: bool,
+    verifies: bool,
 }
 
 impl Settings {
@@ -44,6 +46,7 @@ impl Settings {
         let (url, tls) = options::split(url).map_err(refused)?;
         let opts = Opts::from_url(&url).map_err(|error| refused(redacted(&error)))?;
         let is_local = opts.socket().is_some() || is_loopback(opts.ip_or_hostname());
+        let verifies = tls.verifies(is_local);
         let encryption = tls.encryption(is_local).map_err(refused)?;
         let builder = OptsBuilder::from_opts(opts)
             // Else a TCP connection to this machine becomes one to a socket, also behind a tunnel to another machine.
@@ -56,20 +59,27 @@ impl Settings {
             .max_allowed_packet(Some(1 << 24))
             .wait_timeout(Some(28_800));
         let unencrypted = builder.clone().ssl_opts(None);
-        Ok(match encryption {
-            Encryption::Never => Self {
-                opts: unencrypted.into(),
-                unencrypted: None,
-            },
-            Encryption::IfPossible(ssl) => Self {
-                opts: builder.ssl_opts(ssl).into(),
-                unencrypted: Some(unencrypted.into()),
-            },
-            Encryption::Always(ssl) => Self {
-                opts: builder.ssl_opts(ssl).into(),
-                unencrypted: None,
-            },
+        let (opts, unencrypted) = match encryption {
+            Encryption::Never => (unencrypted, None),
+            Encryption::IfPossible(ssl) => (builder.ssl_opts(ssl), Some(unencrypted.into())),
+            Encryption::Always(ssl) => (builder.ssl_opts(ssl), None),
+        };
+        Ok(Self {
+            opts: opts.into(),
+            unencrypted,
+            is_near: is_local,
+            verifies,
         })
+    }
+
+    /// Whether a server must show a certificate that leads to a root.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verifies
+    }
+
+    /// Whether the host is this machine.
+    pub(crate) fn is_near(&self) -> bool {
+        self.is_near
     }
 
     /// Opens a connection, driven by the runtime this is polled on.

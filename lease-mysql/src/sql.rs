@@ -51,6 +51,8 @@ macro_rules! us {
     };
 }
 
+pub(crate) use us;
+
 /// A duration from a value in microseconds.
 macro_rules! span {
     ($value:literal) => {
@@ -69,19 +71,23 @@ statement! {
 }
 
 statement! {
-    /// A grant where there was no row: name, holder, ttl, token. Fails if there is one now.
+    /// A grant where there was no row: name, holder, ttl. Fails if there is one now. Its token is the clock as it is now and not
+    /// as it was at the look: meanwhile a row may have been made and deleted.
     Make -> (BigInt):
     "INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) ",
-    "VALUES ($1, $2, $4, ", now!(), ", ", now!(), " + ", span!("$3"), ", NULL, NULL)",
+    "VALUES ($1, $2, ", us!(now!()), ", ", now!(), ", ", now!(), " + ", span!("$3"), ", NULL, NULL)",
 }
 
 statement! {
     /// A grant of a lease that has expired: name, holder, ttl, token, and the token that was read. Every grant, eviction and
-    /// pause changes the token, so one of those who read it finds it.
+    /// pause changes the token, so one of those who read it finds it. A row that anybody has locked is passed over: then the inner
+    /// select has no row, which is known before the table is touched.
     Take -> (BigInt):
     "UPDATE task_leases SET token = $4, holder = $2, acquired_at = ", now!(), ", ",
     "expires_at = ", now!(), " + ", span!("$3"), ", released_at = NULL, note = NULL ",
-    "WHERE name = $1 AND token = $5 AND expires_at <= ", now!(),
+    "WHERE name = (SELECT f.name FROM (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.token = $5 ",
+        "FOR UPDATE SKIP LOCKED) f) ",
+    "AND token = $5 AND expires_at <= ", now!(),
 }
 
 statement! {
@@ -89,6 +95,37 @@ statement! {
     Renew -> (BigInt):
     "UPDATE task_leases SET expires_at = GREATEST(expires_at, ", now!(), " + ", span!("$3"), ") ",
     "WHERE name = $1 AND holder = $2 AND released_at IS NULL AND expires_at > ", now!(),
+}
+
+/// The claims of several renewals as a table: a list in JSON, of the name and the holder in hexadecimal digits and the ttl each.
+macro_rules! asked {
+    () => {
+        "JSON_TABLE(CONVERT($1 USING utf8mb4), '$[*]' COLUMNS (n FOR ORDINALITY, name VARCHAR(256) PATH '$[0]', \
+         holder VARCHAR(256) PATH '$[1]', ttl BIGINT PATH '$[2]')) a STRAIGHT_JOIN task_leases l FORCE INDEX (PRIMARY) \
+         ON l.name = UNHEX(a.name)"
+    };
+}
+
+statement! {
+    /// Law L3 for several: claims. One statement, and so one transaction that ends without us: else a pod that stops in the middle would
+    /// keep the rows locked. A row that anybody has locked is passed over.
+    ///
+    /// Row by row through the key, since a table that is read as a whole would be locked as a whole. MySQL must be told that only the
+    /// leases are to be locked, and MariaDB has no word for it. DISTINCT keeps the inner select a step of its own.
+    RenewAll -> (BigInt):
+    "UPDATE (SELECT DISTINCT l.name, a.ttl FROM ", asked!(), " WHERE l.holder = UNHEX(a.holder) ",
+        "FOR UPDATE /*!80001 OF l */ SKIP LOCKED) f ",
+    "STRAIGHT_JOIN task_leases t FORCE INDEX (PRIMARY) ON t.name = f.name ",
+    "SET t.expires_at = GREATEST(t.expires_at, ", now!(), " + INTERVAL f.ttl MICROSECOND) ",
+    "WHERE t.released_at IS NULL AND t.expires_at > ", now!(),
+}
+
+statement! {
+    /// What is in the rows of several claims, without a lock: claims. A claim's place in the list, from one on; its row's token,
+    /// holder, expiry, whether it was released; the clock. What has no row is not in it.
+    PeekAll -> (BigInt, Nullable<BigInt>, Nullable<Binary>, Nullable<BigInt>, BigInt, BigInt):
+    "SELECT CAST(a.n AS SIGNED), CAST(l.token AS SIGNED), CAST(l.holder AS BINARY), ", us!("l.expires_at"), ", ",
+    "l.released_at IS NOT NULL, ", us!("UTC_TIMESTAMP(6)"), " FROM ", asked!(),
 }
 
 statement! {
@@ -231,7 +268,7 @@ mod tests {
                 texts += ";\n";
             )*};
         }
-        add!(Peek Make Take Renew Release Delete List Get Evict EvictNow Pause Resume Purgeable Purge Conditions Autocommit);
+        add!(Peek Make Take Renew RenewAll PeekAll Release Delete List Get Evict EvictNow Pause Resume Purgeable Purge Conditions Autocommit);
         use crate::fence::Check;
         add!(Check);
         texts += concat!("-- NOW stands for\n", now!(), ";\n");
@@ -265,12 +302,14 @@ mod tests {
         for text in [
             Take::TEXT,
             Renew::TEXT,
+            RenewAll::TEXT,
             Release::TEXT,
             Evict::TEXT,
             EvictNow::TEXT,
             Resume::TEXT,
         ] {
             let text = text.replace(now!(), "NOW");
+            let text = text.replace("t.", "");
             let (set, _) = text.split_once(" SET ").unwrap().1.split_once(" WHERE ").unwrap();
             let columns = ["token", "holder", "acquired_at", "expires_at", "released_at", "note"];
             let is_set =

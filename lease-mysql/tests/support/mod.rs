@@ -103,6 +103,14 @@ impl Database {
         ));
     }
 
+    /// Makes one row expire, whose name is given in hexadecimal digits.
+    pub(crate) fn expire(&self, name: &str) {
+        let table = &self.quoted;
+        self.run(&format!(
+            "UPDATE {table} SET expires_at = UTC_TIMESTAMP(6) WHERE name = x'{name}'"
+        ));
+    }
+
     /// Makes all rows look as if that much time had passed.
     pub(crate) fn age(&self, by: Duration) {
         self.step_clock(i64::try_from(by.as_micros()).unwrap());

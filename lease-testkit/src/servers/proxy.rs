@@ -1,12 +1,13 @@
-//! [`Proxy`]: loses replies on their way from a server.
+//! [`Proxy`]: loses replies on their way from a server, or keeps one for a while.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
-/// A TCP proxy before a server. It passes everything on until it is told to lose replies: then the server has executed what
+/// A TCP proxy before a server. It passes everything on until it is told otherwise. When a reply is lost the server has executed what
 /// it was asked, and whoever asked does not know.
 ///
 /// It is driven by the runtime it was made on, and ends with it.
@@ -15,6 +16,14 @@ pub struct Proxy {
     /// The server's URL, by way of the proxy.
     pub url: String,
     plan: Arc<Mutex<Plan>>,
+    kept: Arc<Kept>,
+}
+
+/// The reply that is kept: that it is there, and that it may go.
+#[derive(Debug)]
+struct Kept {
+    is_there: Semaphore,
+    may_go: Semaphore,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +37,24 @@ enum Plan {
     LoseAll {
         after: u32,
     },
+    /// Keeps the next reply.
+    KeepOne,
 }
 
 impl Plan {
-    /// Whether the reply that has just come is lost.
+    /// Whether the reply that has just come is kept.
+    fn keeps(&mut self) -> bool {
+        let keeps = matches!(self, Self::KeepOne);
+        if keeps {
+            *self = Self::Pass;
+        }
+        keeps
+    }
+
+    /// Whether it is lost.
     fn loses(&mut self) -> bool {
         match self {
-            Self::Pass => false,
+            Self::Pass | Self::KeepOne => false,
             Self::LoseOne { after: 0 } => {
                 *self = Self::Pass;
                 true
@@ -65,11 +85,33 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
         let plan = Arc::new(Mutex::new(Plan::Pass));
-        tokio::spawn(serve(listener, target.to_owned(), plan.clone()));
+        let kept = Arc::new(Kept {
+            is_there: Semaphore::new(0),
+            may_go: Semaphore::new(0),
+        });
+        tokio::spawn(serve(listener, target.to_owned(), plan.clone(), kept.clone()));
         Ok(Self {
             url: format!("{head}@127.0.0.1:{port}/{database}"),
             plan,
+            kept,
         })
+    }
+
+    /// The next reply is kept until it is [let go](Self::let_go).
+    pub fn keep_next_reply(&self) {
+        self.follow(Plan::KeepOne);
+    }
+
+    /// Waits until it is there: what the server was asked is executed.
+    pub async fn keeps_a_reply(&self) {
+        if let Ok(permit) = self.kept.is_there.acquire().await {
+            permit.forget();
+        }
+    }
+
+    /// The reply that is kept goes on its way.
+    pub fn let_go(&self) {
+        self.kept.may_go.add_permits(1);
     }
 
     /// So many replies pass yet, then one is lost and its connection closed; then all pass again.
@@ -88,11 +130,15 @@ impl Proxy {
     }
 
     fn follow(&self, plan: Plan) {
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        *lock(&self.plan) = plan;
     }
 }
 
-async fn serve(listener: TcpListener, target: String, plan: Arc<Mutex<Plan>>) {
+fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
+    plan.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(listener: TcpListener, target: String, plan: Arc<Mutex<Plan>>, kept: Arc<Kept>) {
     while let Ok((client, _)) = listener.accept().await {
         // A server that is away is one that closes each connection.
         let Ok(server) = TcpStream::connect(&target).await else {
@@ -101,12 +147,19 @@ async fn serve(listener: TcpListener, target: String, plan: Arc<Mutex<Plan>>) {
         let (mut from_client, mut to_client) = client.into_split();
         let (mut from_server, mut to_server) = server.into_split();
         tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
-        let plan = plan.clone();
+        let (plan, kept) = (plan.clone(), kept.clone());
         tokio::spawn(async move {
             let mut buffer = [0; 8192];
             while let Ok(read) = from_server.read(&mut buffer).await {
                 // The server has answered, so what it was asked is committed.
-                if read == 0 || plan.lock().unwrap_or_else(PoisonError::into_inner).loses() {
+                if read > 0 && lock(&plan).keeps() {
+                    kept.is_there.add_permits(1);
+                    match kept.may_go.acquire().await {
+                        Ok(permit) => permit.forget(),
+                        Err(_) => return,
+                    }
+                }
+                if read == 0 || lock(&plan).loses() {
                     return;
                 }
                 if to_client.write_all(&buffer[..read]).await.is_err() {
