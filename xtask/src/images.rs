@@ -30,6 +30,13 @@ pub(crate) struct Wanted {
     argument: Option<(&'static str, String)>,
 }
 
+impl Wanted {
+    /// Its name and tag.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// PostgreSQL of the version that the environment asks for.
 ///
 /// # Errors

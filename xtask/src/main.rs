@@ -3,6 +3,7 @@
 //! Each verb is a file with a `run` that answers with a [`Report`]: a table for people, or one JSON object with
 //! `--json`. What the tools it calls have to say goes to standard error.
 
+mod chaos;
 mod check;
 mod demo;
 mod fix;
@@ -60,6 +61,8 @@ enum Verb {
     Model(model::Args),
     /// Plays worlds of pods under faults, a million tenures if told so, and fails if an invariant is violated.
     Sim(sim::Args),
+    /// Pods and real servers under faults, and the checker of what the pods did: 10 minutes, or 1,000 faults.
+    Chaos(chaos::Args),
     /// `lease demo` on a real PostgreSQL: three pods, of which one is killed, one paused and one told to end.
     Demo(demo::Args),
     /// Takes figures from a real server, and fails where one misses its aim.
@@ -82,6 +85,7 @@ impl Verb {
             Self::Mutants(args) => mutants::run(args),
             Self::Model(args) => model::run(args),
             Self::Sim(args) => sim::run(args),
+            Self::Chaos(args) => chaos::run(args),
             Self::Demo(args) => demo::run(args),
             Self::Measure(what) => measure::run(what),
             Self::HerdPod(args) => measure::run_herd_pod(args).map(|()| Report::default()),
