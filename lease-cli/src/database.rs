@@ -118,7 +118,7 @@ impl Url {
     pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>, Failure> {
         let found = match self.engine()?.connect(&self.0).await {
             Ok(Database::Postgres(repo)) => repo.diagnose().await,
-            Ok(Database::Mysql(repo)) => Ok(connection_and_schema(&repo).await),
+            Ok(Database::Mysql(repo)) => repo.diagnose().await,
             Ok(Database::Sqlite(repo)) => {
                 // As at any first use. What is wrong with it is one of the findings.
                 let _ = repo.migrate().await;
@@ -156,15 +156,6 @@ impl Engine {
             Self::Sqlite => Database::Sqlite(SqliteRepo::connect(url).await?),
         })
     }
-}
-
-/// What can be said of any database.
-async fn connection_and_schema(repo: &MysqlRepo) -> Vec<Finding> {
-    let schema = match repo.check_schema().await {
-        Ok(()) => Finding::ok("schema", "the table is as it must be"),
-        Err(error) => Finding::failure("schema", &error),
-    };
-    vec![Finding::ok("connection", "MySQL or MariaDB answers"), schema]
 }
 
 fn variable(name: &str) -> Result<Option<String>, Failure> {

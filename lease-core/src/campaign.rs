@@ -48,10 +48,7 @@ pub struct Campaign {
 
 impl Campaign {
     pub(crate) fn new(job: Job) -> Self {
-        let standing = Standing {
-            core: job.core.clone(),
-            held: Arc::default(),
-        };
+        let standing = Standing::new(job.core.clone());
         Self {
             job,
             standing,
@@ -137,7 +134,8 @@ impl fmt::Debug for Campaign {
     }
 }
 
-/// Whether a pod leads: for health endpoints, metrics, and whoever sends writes to the leader. A clone is the same one.
+/// Whether a pod leads, or has its turn of a [`Periodic`](crate::Periodic): for health endpoints, and whoever sends writes to the
+/// leader. A clone is the same one.
 #[derive(Clone)]
 pub struct Standing {
     core: Arc<Core>,
@@ -145,6 +143,13 @@ pub struct Standing {
 }
 
 impl Standing {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self {
+            core,
+            held: Arc::default(),
+        }
+    }
+
     /// Whether this pod leads now.
     #[must_use]
     pub fn is_leading(&self) -> bool {
@@ -175,7 +180,7 @@ impl Standing {
         true
     }
 
-    fn leads(&self, held: &Held) {
+    pub(crate) fn leads(&self, held: &Held) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held.clone());
     }
 }

@@ -11,17 +11,15 @@ use tokio_util::sync::CancellationToken;
 use crate::dyn_repo::DynRepo;
 use crate::keeper::{Command, Given, Keeper, KeeperLink, TenureId};
 use crate::names::{Names, Reservation};
-use crate::observe::{Event, EventSink};
+use crate::observe::{Audience, Event, EventSink};
 use crate::tenure::TenureMutant;
-use crate::{
-    Claim, Clock, Guard, Holder, Label, LeaseName, Moment, Observer, Operation, RepoError, RepoErrorKind, Skip, Timing,
-};
+use crate::{Claim, Clock, Guard, Holder, Label, LeaseName, Moment, Operation, RepoError, RepoErrorKind, Skip, Timing};
 
 pub(crate) struct Core {
     pub(crate) repo: Arc<dyn DynRepo>,
     pub(crate) label: Label,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) audience: Audience,
     pub(crate) keeper_on: Option<Handle>,
     events: OnceLock<EventSink>,
     keeper: Mutex<Option<KeeperLink>>,
@@ -36,14 +34,14 @@ impl Core {
         repo: Arc<dyn DynRepo>,
         label: Label,
         clock: Arc<dyn Clock>,
-        observer: Option<Arc<dyn Observer>>,
+        audience: Audience,
         keeper_on: Option<Handle>,
     ) -> Self {
         Self {
             repo,
             label,
             clock,
-            observer,
+            audience,
             keeper_on,
             events: OnceLock::new(),
             keeper: Mutex::new(None),
@@ -108,8 +106,21 @@ impl Core {
         }
     }
 
+    /// Answers when the store hints that the lease may be free. An error means that the keeper died.
+    pub(crate) fn freed(&self, name: &LeaseName) -> oneshot::Receiver<()> {
+        let (wake, woken) = oneshot::channel();
+        if let Ok(keeper) = self.keeper() {
+            keeper.send(Command::WakeWhenFreed {
+                name: name.clone(),
+                wake,
+            });
+        }
+        woken
+    }
+
     pub(crate) fn events(&self) -> &EventSink {
-        self.events.get_or_init(|| EventSink::start(self.observer.clone()))
+        self.events
+            .get_or_init(|| EventSink::start(&self.audience, self.keeper_on.clone()))
     }
 
     pub(crate) fn skipped(&self, name: &LeaseName, skip: &Skip) {

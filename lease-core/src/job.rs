@@ -6,8 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use crate::core::Core;
-use crate::dyn_repo::Hint;
 use crate::names::Reservation;
 use crate::{AcquireError, Campaign, Guard, Held, InvalidTiming, LeaseName, Moment, Outcome, Periodic, Skip, Timing};
 
@@ -197,13 +198,14 @@ impl Job {
     }
 
     /// Waits until it is worth while to ask again.
-    async fn pause(&self, skip: &Skip, deadline: Moment, freed: &mut Option<Hint>) {
+    async fn pause(&self, skip: &Skip, deadline: Moment, freed: &mut Option<oneshot::Receiver<()>>) {
         let asked_at = self.core.clock.now();
-        let hint = freed.get_or_insert_with(|| self.core.repo.freed(self.name.clone()));
+        let hint = freed.get_or_insert_with(|| self.core.freed(&self.name));
         tokio::select! {
             biased;
             () = self.core.closing.cancelled() => {}
-            () = hint => {
+            // Without an answer the keeper has died, and the next try has another one.
+            _ = hint => {
                 *freed = None;
                 // A backend that always hints is not asked without a rest.
                 if self.core.clock.now() < asked_at + SHORTEST_PAUSE {

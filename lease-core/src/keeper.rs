@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
@@ -14,10 +15,10 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::dyn_repo::DynRepo;
+use crate::dyn_repo::{DynRepo, Hint};
 use crate::observe::{Event, EventSink};
 use crate::tenure::{Event as TenureEvent, Phase, TenureMutant};
-use crate::{Clock, LeaseName, Moment};
+use crate::{Clock, LeaseName, Moment, Stop};
 
 mod call;
 mod company;
@@ -58,6 +59,9 @@ struct Context {
     calls: FuturesUnordered<Call>,
     /// The tenures whose renewal is to be sent.
     due: Vec<TenureId>,
+    /// For those who wait for a hint. They are looked at here since a store may have a connection for hints, which the runtime
+    /// that opened it drives.
+    hints: FuturesUnordered<Hint>,
 }
 
 /// Something the keeper does at a time, beside ticks.
@@ -83,6 +87,7 @@ impl Keeper {
                 events,
                 calls: FuturesUnordered::new(),
                 due: Vec::new(),
+                hints: FuturesUnordered::new(),
             },
             entries: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -116,6 +121,7 @@ impl Keeper {
                 biased;
                 () = sleep_until(&*clock, wake_at) => {}
                 Some(answers) = self.context.calls.next() => self.answers(answers),
+                Some(()) = self.context.hints.next() => {}
                 command = commands.recv(), if open => match command {
                     Some(command) => self.command(command),
                     None => open = false,
@@ -125,14 +131,19 @@ impl Keeper {
         }
     }
 
-    /// Takes some of the other answers and commands that have come, so that a flood of either keeps out neither the
-    /// other nor the timers.
+    /// Takes some of the other answers, hints and commands that have come, so that a flood of any keeps out neither the
+    /// others nor the timers.
     fn take_what_is_there(&mut self, commands: &mut UnboundedReceiver<Command>) {
         for _ in 0..BATCH {
             let Some(Some(answers)) = self.context.calls.next().now_or_never() else {
                 break;
             };
             self.answers(answers);
+        }
+        for _ in 0..BATCH {
+            let Some(Some(())) = self.context.hints.next().now_or_never() else {
+                break;
+            };
         }
         for _ in 0..BATCH {
             let Ok(command) = commands.try_recv() else { break };
@@ -184,7 +195,13 @@ impl Keeper {
                 self.context.calls.push(entry.acquire(&self.context, id, now));
                 self.entries.insert(id, Box::new(entry));
             }
-            Command::Abandoned { id } => self.tell(id, now, TenureEvent::Abandoned),
+            Command::Abandoned { id } => {
+                if let Some(tenancy) = self.entries.get(&id).and_then(|entry| entry.tenancy()) {
+                    // Its grant reached nobody, so there is no guard that would say so.
+                    tenancy.ended.store(true, Ordering::SeqCst);
+                }
+                self.tell(id, now, TenureEvent::Abandoned);
+            }
             Command::Started { id, at } => self.tell(id, at, TenureEvent::Started),
             Command::Finished {
                 id,
@@ -199,6 +216,9 @@ impl Keeper {
                 self.tell(id, now, TenureEvent::Finished { ran });
             }
             Command::WakeAt { at, wake } => self.alarm(at, Alarm::Wake(wake)),
+            Command::WakeWhenFreed { name, wake } => {
+                self.context.hints.push(hinting(self.context.repo.freed(name), wake))
+            }
             Command::ShutDown { grace, reply } => {
                 self.shutdowns.push(Shutdown {
                     reply: Some(reply),
@@ -279,8 +299,30 @@ impl Drop for Keeper {
         if !self.entries.is_empty() {
             self.context.events.send(Event::KeeperDied);
         }
+        for tenancy in orphans.iter().filter(|tenancy| tenancy.stop().is_none()) {
+            self.context.events.send(Event::Stopped {
+                name: tenancy.name.clone(),
+                token: tenancy.token,
+                stop: Stop::Keeper,
+            });
+        }
         will::execute(self.context.clock.clone(), orphans);
     }
+}
+
+/// Wakes who waits when the store hints; ends when he is gone.
+fn hinting(hint: Hint, mut wake: oneshot::Sender<()>) -> Hint {
+    Box::pin(async move {
+        let hinted = tokio::select! {
+            biased;
+            () = wake.closed() => false,
+            () = hint => true,
+        };
+        if hinted {
+            // An error means that he has just left.
+            let _ = wake.send(());
+        }
+    })
 }
 
 async fn sleep_until(clock: &dyn Clock, at: Option<Moment>) {

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::core::Core;
 use crate::dyn_repo::{Boxed, DynRepo};
 use crate::keeper::Command;
+use crate::observe::Audience;
 use crate::{
     AcquireError, BootClock, Clock, Guard, Held, Invalid, Job, Label, LeaseName, Observer, Options, Outcome, Repo,
     Timing, Wait,
@@ -43,7 +44,7 @@ impl Lease {
             repo: Arc::new(Boxed::new(repo)),
             label: None,
             clock: Arc::new(BootClock),
-            observer: None,
+            audience: Audience::default(),
             keeper_on: None,
         }
     }
@@ -176,7 +177,7 @@ pub struct LeaseBuilder {
     repo: Arc<dyn DynRepo>,
     label: Option<Label>,
     clock: Arc<dyn Clock>,
-    observer: Option<Arc<dyn Observer>>,
+    audience: Audience,
     keeper_on: Option<Handle>,
 }
 
@@ -195,7 +196,17 @@ impl LeaseBuilder {
 
     /// Who gets the [`Event`](crate::Event)s, beside `tracing`.
     pub fn observer(mut self, observer: impl Observer) -> Self {
-        self.observer = Some(Arc::new(observer));
+        self.audience.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Gives these leases metrics of their own, by a label `lease` with their name. All other leases are counted together,
+    /// without that label: names may be as many as customers are, and each series costs memory where metrics are kept.
+    ///
+    /// The recorder is the one that is current at the first operation: install it before.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_per_lease(mut self, names: impl IntoIterator<Item = LeaseName>) -> Self {
+        self.audience.per_lease = names.into_iter().collect();
         self
     }
 
@@ -211,7 +222,7 @@ impl LeaseBuilder {
     #[must_use]
     pub fn build(self) -> Lease {
         let label = self.label.unwrap_or_else(Label::of_this_process);
-        let core = Core::new(self.repo, label, self.clock, self.observer, self.keeper_on);
+        let core = Core::new(self.repo, label, self.clock, self.audience, self.keeper_on);
         Lease { core: Arc::new(core) }
     }
 }

@@ -31,6 +31,7 @@
 //! # Features
 //! - `tokio` (default): the keeper and [`Lease`]. Without it there are the contract, the values, the state machine and
 //!   [`MemoryRepo`], and no async runtime.
+//! - `metrics`: counters, gauges and histograms through the facade crate `metrics`; see `LeaseBuilder::metrics_per_lease`.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::job::{Job, LONGEST_PAUSE, SHORTEST_PAUSE};
 use crate::shift;
-use crate::{Guard, Held, Moment, Skip};
+use crate::{Guard, Held, Moment, Skip, Standing};
 
 /// Which part of the interval the start is spread over, and its minimum is shorter by.
 const SPREAD: u32 = 200;
@@ -43,12 +43,14 @@ pub struct Periodic {
     job: Job,
     every: Duration,
     next_at: Moment,
+    standing: Standing,
 }
 
 impl Periodic {
     pub(crate) fn new(job: Job, every: Duration) -> Self {
         let mut periodic = Self {
             next_at: Moment::ZERO,
+            standing: Standing::new(job.core.clone()),
             job,
             every,
         };
@@ -60,6 +62,12 @@ impl Periodic {
     /// How long the lease stays taken from a grant on at the least.
     pub(crate) fn minimum(every: Duration) -> Duration {
         every - every / SPREAD
+    }
+
+    /// Whether this pod has its turn, and whether it is healthy: a run whose lease is over though it goes on is not.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.standing.clone()
     }
 
     /// The lease for the next run here; `None` once `shutdown` has fired, or [`Lease::shutdown`](crate::Lease::shutdown).
@@ -87,6 +95,7 @@ impl Periodic {
             match asked {
                 Ok(guard) => {
                     self.next_at = now + Self::minimum(self.every) + self.jitter();
+                    self.standing.leads(guard.held());
                     return Some(guard.into_users_hands());
                 }
                 Err(Skip::ShuttingDown) => return None,

@@ -74,6 +74,13 @@ pub trait Repo: Send + Sync + 'static {
     }
 
     /// Resolves when the lease may have become free: a hint to try again, never proof. As provided, never.
+    ///
+    /// Called when a waiting acquire was told that somebody has the lease, and polled where the operations are. It is called anew
+    /// after each hint; one for what happened between two calls spares the waiting one a pause. Whoever waits asks now and then all
+    /// the same, so a hint may get lost or come for nothing.
+    ///
+    /// # Cancelling
+    /// Dropping the future ends the waiting.
     fn freed(&self, name: &LeaseName) -> impl Future<Output = ()> + Send {
         let _ = name;
         pending()

@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use lease_core::{
-    Acquire, BootClock, Claim, Clock, Event, Lease, MemoryRepo, Moment, Outcome, Release, Renew, Repo, RepoError, Skip,
-    Stop,
+    Acquire, BootClock, Claim, Clock, Event, Lease, LeaseName, MemoryRepo, Moment, Outcome, Release, Renew, Repo,
+    RepoError, Skip, Stop, Wait,
 };
 
 const TTL: Duration = Duration::from_secs(2);
@@ -251,4 +251,61 @@ fn a_backend_that_panics_has_no_answer_and_takes_nobody_with_it() {
                 .contains("a backend's own")
         );
     }
+}
+
+/// A store that notes where hints are waited for, and by how many.
+struct Hinting {
+    repo: MemoryRepo,
+    waiting: Arc<AtomicUsize>,
+}
+
+struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Repo for Hinting {
+    async fn acquire(&self, claim: &Claim) -> Result<Acquire, RepoError> {
+        self.repo.acquire(claim).await
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<Renew, RepoError> {
+        self.repo.renew(claim).await
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
+        self.repo.release(claim).await
+    }
+
+    async fn freed(&self, name: &LeaseName) {
+        assert_eq!(std::thread::current().name(), Some("lease-keeper"));
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let _waiting = Waiting(self.waiting.clone());
+        self.repo.freed(name).await;
+    }
+}
+
+#[test]
+fn a_hint_is_waited_for_on_the_keepers_thread_and_as_long_as_somebody_waits() {
+    let (repo, waiting) = (MemoryRepo::new(), Arc::default());
+    let lease = Lease::new(Hinting {
+        repo: repo.clone(),
+        waiting: Arc::clone(&waiting),
+    });
+    let other = Lease::new(repo);
+    let held = block_on(other.try_acquire("job", TTL)).unwrap().unwrap();
+    let is = |count: usize| waiting.load(Ordering::SeqCst) == count;
+    let in_time = block_on(lease.acquire("job", TTL, Wait::For(Duration::from_millis(100))));
+    assert!(in_time.is_err(), "it is held");
+    eventually("nobody waits any more", || is(0));
+    let waiter = lease.clone();
+    let thread = std::thread::spawn(move || block_on(waiter.acquire("job", TTL, Wait::Forever)).unwrap());
+    eventually("one waits", || is(1));
+    block_on(held.release()).unwrap();
+    let guard = thread.join().unwrap();
+    eventually("who has it waits no more", || is(0));
+    block_on(guard.release()).unwrap();
 }

@@ -4,83 +4,16 @@
 //! for it, on the same connection: that it answers is also the proof that the statement was rolled back, since an error
 //! that leaves the session alive ends its transaction.
 
-use std::error::Error as StdError;
-use std::fmt;
-
 use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel_async::SimpleAsyncConnection;
-use diesel_async::pooled_connection::PoolError as ManagerError;
-use diesel_async::pooled_connection::deadpool::PoolError;
-use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
+use lease_core::RepoErrorKind;
+use lease_diesel::{Reason, Subject, Verdict};
 
 use crate::code::{Meaning, of_statement};
-use crate::session::ConnectFailure;
+use crate::engine::{Session, roll_back};
 use crate::sql;
 use crate::table::Table;
-use crate::target::Session;
 use crate::value::lossy;
-
-/// What an error is about.
-#[derive(Debug, Clone)]
-pub(crate) struct Subject {
-    pub(crate) operation: Operation,
-    pub(crate) lease: Option<LeaseName>,
-}
-
-impl Subject {
-    pub(crate) fn new(operation: Operation) -> Self {
-        Self { operation, lease: None }
-    }
-
-    pub(crate) fn of(operation: Operation, lease: &LeaseName) -> Self {
-        Self {
-            operation,
-            lease: Some(lease.clone()),
-        }
-    }
-
-    pub(crate) fn error(&self, kind: RepoErrorKind) -> RepoError {
-        let error = RepoError::new(kind, self.operation);
-        match &self.lease {
-            Some(name) => error.with_lease(name),
-            None => error,
-        }
-    }
-}
-
-/// Why a task failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// What the driver reported, still to be explained.
-    Driver(DieselError),
-    /// Explained already.
-    Decided(RepoError),
-}
-
-impl From<DieselError> for Failure {
-    fn from(error: DieselError) -> Self {
-        Self::Driver(error)
-    }
-}
-
-impl From<RepoError> for Failure {
-    fn from(error: RepoError) -> Self {
-        Self::Decided(error)
-    }
-}
-
-/// An error, and whether to try the statement again.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    /// Other transactions were in the way: again, as long as there is time.
-    Conflict(RepoError),
-    /// The server refused the statement for a reason that we don't know: again, a few times.
-    Unexplained(RepoError),
-    /// The session is gone, and whether the statement was executed is open.
-    Gone(RepoError),
-    /// Not again.
-    Final(RepoError),
-}
 
 /// Finds out what a failed statement means. The connection is good afterwards unless the verdict is `Gone`.
 pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error: DieselError) -> Verdict {
@@ -141,7 +74,7 @@ pub(crate) async fn number(session: &mut Session<'_>, error: &DieselError) -> Qu
         // The server keeps no conditions, `max_error_count = 0`.
         Err(_) => None,
     };
-    session.roll_back().await?;
+    roll_back(session).await?;
     session.connection.batch_execute(FORGET_CONDITIONS).await?;
     Ok(code.or(match error {
         DieselError::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _) => Some(1792),
@@ -183,70 +116,8 @@ pub(crate) fn is_duplicate(error: &DieselError) -> bool {
     matches!(error, DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
 }
 
-/// What a look at the server found to be wrong.
-pub(crate) struct Reason {
-    kind: RepoErrorKind,
-    text: String,
-}
-
-impl Reason {
-    pub(crate) fn new(kind: RepoErrorKind, text: impl Into<String>) -> Self {
-        Self {
-            kind,
-            text: text.into(),
-        }
-    }
-
-    pub(crate) fn error(self, subject: &Subject, cause: Option<DieselError>) -> RepoError {
-        subject
-            .error(self.kind)
-            .with_source(Explained { text: self.text, cause })
-    }
-}
-
 /// What is wrong with the table, in one text; `None` when it is fit or missing.
 pub(crate) async fn problems(session: &mut Session<'_>) -> QueryResult<Option<Reason>> {
     let problems = Table::look(session).await?.problems();
     Ok((!problems.is_empty()).then(|| Reason::new(RepoErrorKind::SchemaMismatch, problems.join("; "))))
-}
-
-/// A cause with what was found out about it.
-#[derive(Debug)]
-struct Explained {
-    text: String,
-    cause: Option<DieselError>,
-}
-
-impl fmt::Display for Explained {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl StdError for Explained {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.cause.as_ref().map(|cause| cause as _)
-    }
-}
-
-/// An error with a text of our own and no cause.
-pub(crate) fn text(text: impl Into<String>) -> Box<dyn StdError + Send + Sync> {
-    text.into().into()
-}
-
-/// The pool gave no connection. Nothing was executed.
-pub(crate) fn no_connection(subject: &Subject, error: PoolError) -> RepoError {
-    use deadpool::managed::TimeoutType;
-    let kind = match error {
-        PoolError::Backend(ManagerError::ConnectionError(diesel::ConnectionError::CouldntSetupConfiguration(
-            DieselError::QueryBuilderError(boxed),
-        ))) => match boxed.downcast::<ConnectFailure>() {
-            Ok(failure) => return failure.error(subject),
-            Err(other) => return subject.error(RepoErrorKind::Other).with_source(other).never_executed(),
-        },
-        PoolError::Timeout(TimeoutType::Wait) => RepoErrorKind::Timeout,
-        PoolError::NoRuntimeSpecified => RepoErrorKind::Config,
-        _ => RepoErrorKind::Unavailable,
-    };
-    subject.error(kind).with_source(error).never_executed()
 }

@@ -27,8 +27,9 @@ use diesel_async::{AnsiTransactionManager, AsyncMysqlConnection, TransactionMana
 use lease_core::{Held, LeaseName, Token};
 
 use crate::MysqlRepo;
+use crate::engine::Session;
 use crate::sql::{Value, first, now, statement};
-use crate::target::{Session, Target};
+use crate::target::Target;
 
 statement! {
     /// Whether the row is this tenure's, live and unreleased: name, holder, token. It stays so until the transaction ends.
@@ -107,7 +108,7 @@ async fn check_in(target: &Target, connection: &mut AsyncMysqlConnection, held: 
     let mut session = Session {
         connection,
         target,
-        commits_by_hand: false,
+        found: Default::default(),
     };
     let token = held.token();
     let values = [

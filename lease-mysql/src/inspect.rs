@@ -5,13 +5,13 @@ use std::time::Duration;
 use lease_core::{
     DbTime, Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, PURGE_MARGIN, Release, RepoError, RowTimes,
 };
+use lease_diesel::{Failure, Subject, Task};
 
 use crate::MysqlRepo;
 use crate::code::{Meaning, of_statement};
-use crate::error::{Failure, Subject, number};
+use crate::engine::{Mysql, Session};
+use crate::error::number;
 use crate::sql::{self, Value::Int, Value::Text};
-use crate::target::Session;
-use crate::task::Task;
 use crate::value::{lossy, span};
 
 /// How long a method may take, opening its connection included.
@@ -60,7 +60,7 @@ impl Inspect for MysqlRepo {
 
 struct Listing;
 
-impl Task for Listing {
+impl Task<Mysql> for Listing {
     type Answer = Vec<LeaseRow>;
 
     fn subject(&self) -> Subject {
@@ -75,7 +75,7 @@ impl Task for Listing {
 
 struct Getting(LeaseName);
 
-impl Task for Getting {
+impl Task<Mysql> for Getting {
     type Answer = Option<LeaseRow>;
 
     fn subject(&self) -> Subject {
@@ -110,7 +110,7 @@ impl Evicting {
     }
 }
 
-impl Task for Evicting {
+impl Task<Mysql> for Evicting {
     type Answer = Evict;
 
     fn subject(&self) -> Subject {
@@ -145,7 +145,7 @@ struct Pausing {
     reason: Note,
 }
 
-impl Task for Pausing {
+impl Task<Mysql> for Pausing {
     type Answer = ();
 
     fn subject(&self) -> Subject {
@@ -166,7 +166,7 @@ impl Task for Pausing {
 
 struct Resuming(LeaseName);
 
-impl Task for Resuming {
+impl Task<Mysql> for Resuming {
     type Answer = Release;
 
     fn subject(&self) -> Subject {
@@ -190,7 +190,7 @@ struct Purging {
     deleted: u64,
 }
 
-impl Task for Purging {
+impl Task<Mysql> for Purging {
     type Answer = u64;
 
     fn subject(&self) -> Subject {

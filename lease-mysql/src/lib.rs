@@ -1,11 +1,13 @@
 #![doc = include_str!("docs.md")]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod batch;
 mod code;
+mod diagnose;
+mod engine;
 mod error;
 pub mod fence;
 mod inspect;
-mod pool;
 mod repo;
 mod row;
 mod schema;
@@ -13,7 +15,6 @@ mod session;
 mod sql;
 mod table;
 mod target;
-mod task;
 mod value;
 
 pub use lease_core;

@@ -6,21 +6,23 @@ use std::sync::Arc;
 use diesel_async::AsyncMysqlConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
 use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
+use lease_diesel::{Failure, Subject, Task};
 use tokio::runtime::Handle;
 
-use crate::error::{Failure, Subject, is_duplicate, text};
-use crate::pool::{POOL_SIZE, Source};
+use crate::batch::RenewingAll;
+use crate::engine::{Mysql, Session, Source, roll_back};
+use crate::error::is_duplicate;
 use crate::row::Seen;
 use crate::session::Settings;
 use crate::sql::{self, Value::Int, Value::Text};
-use crate::target::{Session, Target};
-use crate::task::Task;
+use crate::target::Target;
 use crate::value::{left, lossy, span};
 
 /// Leases in the table `task_leases` of a MySQL or MariaDB database.
 ///
 /// Made by [`connect`](Self::connect) or, for a pool that the application has, by [`new`](Self::new). A renewal and a
-/// release are one round trip each, an acquire is one for whoever does not get the lease and two for whoever does. A clone
+/// release are one round trip each, an acquire is one for whoever does not get the lease, two for whoever does, and three where
+/// there was no row. A clone
 /// has the same settings and, if it was made by `connect`, a pool of its own.
 ///
 /// Its `Debug` shows neither the URL nor the password.
@@ -57,7 +59,7 @@ impl MysqlRepo {
     pub async fn connect(url: &str) -> Result<Self, RepoError> {
         let settings = Arc::new(Settings::parse(url)?);
         settings.probe().await?;
-        Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
+        Ok(Self::with_source(Source::own(settings)))
     }
 
     /// As [`connect`](Self::connect), but nothing is opened: for programs that start while the database may be away, or that
@@ -66,10 +68,7 @@ impl MysqlRepo {
     /// # Errors
     /// `Config` for a URL that can't be used. It does not show the password.
     pub fn lazy(url: &str) -> Result<Self, RepoError> {
-        Ok(Self::with_source(Source::own(
-            Arc::new(Settings::parse(url)?),
-            POOL_SIZE,
-        )))
+        Ok(Self::with_source(Source::own(Arc::new(Settings::parse(url)?))))
     }
 
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
@@ -85,18 +84,13 @@ impl MysqlRepo {
     /// # Errors
     /// `Config` outside a tokio runtime; there use [`with_handle`](Self::with_handle).
     pub fn new(pool: Pool<AsyncMysqlConnection>) -> Result<Self, RepoError> {
-        match Handle::try_current() {
-            Ok(home) => Ok(Self::with_handle(pool, home)),
-            Err(error) => Err(RepoError::new(RepoErrorKind::Config, Operation::Connect)
-                .with_source(error)
-                .never_executed()),
-        }
+        Ok(Self::with_source(Source::here(pool)?))
     }
 
     /// As [`new`](Self::new), for connections that are driven by the runtime of `home`.
     #[must_use]
     pub fn with_handle(pool: Pool<AsyncMysqlConnection>, home: Handle) -> Self {
-        Self::with_source(Source::Foreign { pool, home })
+        Self::with_source(Source::foreign(pool, home))
     }
 
     /// Another table than `task_leases` in the connection's database: `"table"`, or `"database.table"`.
@@ -121,17 +115,7 @@ impl MysqlRepo {
     /// # Errors
     /// `Config` for zero, and for a pool that is the application's.
     pub fn connections(mut self, count: usize) -> Result<Self, RepoError> {
-        let refused = |why: &str| {
-            let error = RepoError::new(RepoErrorKind::Config, Operation::Connect);
-            error.with_source(text(why)).never_executed()
-        };
-        if count == 0 {
-            return Err(refused("a repo without connections can do nothing"));
-        }
-        self.source = self
-            .source
-            .sized(count)
-            .ok_or_else(|| refused("the pool is the application's, and has its size from there"))?;
+        self.source = self.source.sized(count)?;
         Ok(self)
     }
 
@@ -177,6 +161,22 @@ impl Repo for MysqlRepo {
             .await
     }
 
+    fn batch_size(&self) -> usize {
+        1_000
+    }
+
+    async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renew, RepoError>> {
+        let Some(Claim { limit, .. }) = claims.first() else {
+            return Vec::new();
+        };
+        let task = RenewingAll(claims.to_vec());
+        let answers = self.source.run(&self.target, task, *limit).await;
+        answers.unwrap_or_else(|error| {
+            let each = claims.iter().map(|claim| Err(error.clone().with_lease(&claim.name)));
+            each.collect()
+        })
+    }
+
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
         let task = Releasing {
             claim: claim.clone(),
@@ -192,7 +192,7 @@ struct Acquiring(Claim);
 /// How often an acquire looks again after it lost a race, until it says so without a name.
 const LOOKS: u32 = 8;
 
-impl Task for Acquiring {
+impl Task<Mysql> for Acquiring {
     type Answer = Acquire;
 
     fn subject(&self) -> Subject {
@@ -200,36 +200,41 @@ impl Task for Acquiring {
     }
 
     /// Looks first, so that whoever does not get the lease takes no lock. A free one is then taken by a statement that only
-    /// one of those who saw it free can succeed with.
+    /// one of those who saw it free can succeed with, and that waits for no lock.
     async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Acquire, Failure> {
         let subject = self.subject();
         let Claim { name, holder, ttl, .. } = &self.0;
+        // The token of a free row that could not be taken. If it is still the same, somebody has the row locked.
+        let mut refused = None;
         for _ in 0..LOOKS {
             let seen = Seen::look(session, &subject, name).await?;
-            let grant = [
-                Text(name.as_str()),
-                Text(holder.as_str()),
-                Int(span(*ttl)),
-                Int(seen.next_token),
-            ];
-            let won = match &seen.row {
+            let grant = [Text(name.as_str()), Text(holder.as_str()), Int(span(*ttl))];
+            match &seen.row {
                 Some(row) if row.is_held_by(holder) => match renew(session, &subject, &self.0).await? {
                     Renew::Renewed => return granted(&subject, row.token),
-                    Renew::Lost(_) => false,
+                    Renew::Lost(_) => {}
                 },
                 Some(row) if row.is_live() => {
                     let incumbent = left(row.left_us).map(|left| Incumbent::new(lossy(&row.holder), left));
                     return Ok(Acquire::Busy(incumbent));
                 }
+                Some(row) if refused == Some(row.token) => return Ok(Acquire::Busy(None)),
                 Some(row) => {
-                    let [name, holder, ttl, token] = grant;
-                    let values = [name, holder, ttl, token, Int(row.token)];
-                    session.execute(sql::Take, &values).await? > 0
+                    let [name, holder, ttl] = grant;
+                    let values = [name, holder, ttl, Int(seen.next_token), Int(row.token)];
+                    if session.execute(sql::Take, &values).await? > 0 {
+                        return granted(&subject, seen.next_token);
+                    }
+                    refused = Some(row.token);
                 }
-                None => made(session, &grant).await?,
-            };
-            if won {
-                return granted(&subject, seen.next_token);
+                None => {
+                    if made(session, &grant).await?
+                        && let Some(row) = Seen::look(session, &subject, name).await?.row
+                        && row.is_held_by(holder)
+                    {
+                        return granted(&subject, row.token);
+                    }
+                }
             }
         }
         Ok(Acquire::Busy(None))
@@ -248,7 +253,7 @@ async fn made(session: &mut Session<'_>, grant: &[sql::Value<'_>]) -> Result<boo
     match session.execute(sql::Make, grant).await {
         Ok(_) => Ok(true),
         Err(error) if is_duplicate(&error) => {
-            session.roll_back().await?;
+            roll_back(session).await?;
             Ok(false)
         }
         Err(error) => Err(error.into()),
@@ -275,7 +280,7 @@ async fn renew(session: &mut Session<'_>, subject: &Subject, claim: &Claim) -> R
 
 struct Renewing(Claim);
 
-impl Task for Renewing {
+impl Task<Mysql> for Renewing {
     type Answer = Renew;
 
     fn subject(&self) -> Subject {
@@ -295,7 +300,7 @@ struct Releasing {
     tried: bool,
 }
 
-impl Task for Releasing {
+impl Task<Mysql> for Releasing {
     type Answer = Release;
 
     fn subject(&self) -> Subject {

@@ -1,10 +1,10 @@
 //! [`Seen`]: a lease as a look without a lock shows it.
 
-use lease_core::{Holder, LeaseName, Loss, RepoErrorKind};
+use lease_core::{Holder, LeaseName, Loss, RepoError, RepoErrorKind};
+use lease_diesel::{Failure, Subject, text};
 
-use crate::error::{Failure, Subject, text};
+use crate::engine::Session;
 use crate::sql::{self, Value::Text};
-use crate::target::Session;
 use crate::value::{left, lossy};
 
 /// A row as a look at it without a lock shows it.
@@ -29,18 +29,10 @@ impl Seen {
         type Answer = (i64, Option<i64>, i64, Option<Vec<u8>>, Option<i64>, i64);
         let (found, token, next_token, holder, left_us, released): Answer =
             sql::only(session.rows(sql::Peek, &[Text(name.as_str())]).await?)?;
-        let row = match (token, holder, left_us) {
+        let row = match Row::new(token, holder, left_us, released) {
             _ if found == 0 => None,
-            (Some(token), Some(holder), Some(left_us)) => Some(Row {
-                token,
-                holder,
-                left_us,
-                released: released != 0,
-            }),
-            _ => {
-                let error = subject.error(RepoErrorKind::SchemaMismatch);
-                return Err(error.with_source(text(NULLS)).never_executed().into());
-            }
+            Some(row) => Some(row),
+            None => return Err(Row::error(subject).into()),
         };
         Ok(Self { row, next_token })
     }
@@ -49,6 +41,27 @@ impl Seen {
 const NULLS: &str = "the row has a null, or a time that is none, in holder, token or expires_at";
 
 impl Row {
+    /// `None` if there is a null where there must be none.
+    pub(crate) fn new(
+        token: Option<i64>,
+        holder: Option<Vec<u8>>,
+        left_us: Option<i64>,
+        released: i64,
+    ) -> Option<Self> {
+        Some(Self {
+            token: token?,
+            holder: holder?,
+            left_us: left_us?,
+            released: released != 0,
+        })
+    }
+
+    /// What is wrong then.
+    pub(crate) fn error(subject: &Subject) -> RepoError {
+        let error = subject.error(RepoErrorKind::SchemaMismatch);
+        error.with_source(text(NULLS)).never_executed()
+    }
+
     pub(crate) fn is_live(&self) -> bool {
         self.left_us > 0
     }

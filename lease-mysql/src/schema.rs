@@ -6,14 +6,14 @@ use std::time::Duration;
 use diesel::result::{Error as DieselError, QueryResult};
 use diesel_async::SimpleAsyncConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
+use lease_diesel::{Failure, Reason, Subject, Task, pause};
 
 use crate::MysqlRepo;
 use crate::code::{Meaning, of_statement};
-use crate::error::{Failure, Reason, Subject, number, problems};
+use crate::engine::{Mysql, Session};
+use crate::error::{number, problems};
 use crate::sql::{only, statement};
 use crate::table::Table;
-use crate::target::Session;
-use crate::task::{Task, pause};
 
 /// The statement by which [`migrate`](MysqlRepo::migrate) creates the table.
 pub const SCHEMA: &str = include_str!("schema.sql");
@@ -75,7 +75,7 @@ impl MysqlRepo {
 
 struct Checking;
 
-impl Task for Checking {
+impl Task<Mysql> for Checking {
     type Answer = ();
 
     fn subject(&self) -> Subject {
@@ -102,7 +102,7 @@ impl Task for Checking {
 
 struct Migrating;
 
-impl Task for Migrating {
+impl Task<Mysql> for Migrating {
     type Answer = ();
 
     fn subject(&self) -> Subject {

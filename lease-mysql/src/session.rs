@@ -1,27 +1,21 @@
 //! Connections of our own: read from a URL, opened with a time limit, and set up for short statements.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::net::IpAddr;
-use std::time::Duration;
 
-use diesel::result::Error as DieselError;
 use diesel_async::AsyncMysqlConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
+use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, text};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, UrlError};
 use tokio::time::timeout;
 
 use crate::code::of_connecting;
-use crate::error::{Subject, text};
 
 mod options;
 mod tls;
 
 use tls::Encryption;
-
-/// How long opening one connection may take, from TCP to the session's settings.
-pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// What each session of ours has. The limits are above every limit of the keeper, so that they only end statements whose
 /// client has given up. MySQL has no limit for all statements; what is in `/*M!` is for MariaDB.
@@ -37,6 +31,8 @@ pub(crate) struct Settings {
     opts: Opts,
     /// For `ssl-mode=PREFERRED`: what is tried with a server that has no encryption.
     unencrypted: Option<Opts>,
+    is_near: bool,
+    verifies: bool,
 }
 
 impl Settings {
@@ -50,6 +46,7 @@ impl Settings {
         let (url, tls) = options::split(url).map_err(refused)?;
         let opts = Opts::from_url(&url).map_err(|error| refused(redacted(&error)))?;
         let is_local = opts.socket().is_some() || is_loopback(opts.ip_or_hostname());
+        let verifies = tls.verifies(is_local);
         let encryption = tls.encryption(is_local).map_err(refused)?;
         let builder = OptsBuilder::from_opts(opts)
             // Else a TCP connection to this machine becomes one to a socket, also behind a tunnel to another machine.
@@ -62,20 +59,27 @@ impl Settings {
             .max_allowed_packet(Some(1 << 24))
             .wait_timeout(Some(28_800));
         let unencrypted = builder.clone().ssl_opts(None);
-        Ok(match encryption {
-            Encryption::Never => Self {
-                opts: unencrypted.into(),
-                unencrypted: None,
-            },
-            Encryption::IfPossible(ssl) => Self {
-                opts: builder.ssl_opts(ssl).into(),
-                unencrypted: Some(unencrypted.into()),
-            },
-            Encryption::Always(ssl) => Self {
-                opts: builder.ssl_opts(ssl).into(),
-                unencrypted: None,
-            },
+        let (opts, unencrypted) = match encryption {
+            Encryption::Never => (unencrypted, None),
+            Encryption::IfPossible(ssl) => (builder.ssl_opts(ssl), Some(unencrypted.into())),
+            Encryption::Always(ssl) => (builder.ssl_opts(ssl), None),
+        };
+        Ok(Self {
+            opts: opts.into(),
+            unencrypted,
+            is_near: is_local,
+            verifies,
         })
+    }
+
+    /// Whether a server must show a certificate that leads to a root.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verifies
+    }
+
+    /// Whether the host is this machine.
+    pub(crate) fn is_near(&self) -> bool {
+        self.is_near
     }
 
     /// Opens a connection, driven by the runtime this is polled on.
@@ -84,10 +88,8 @@ impl Settings {
         timeout(CONNECT_LIMIT, Box::pin(self.open_in_any_time()))
             .await
             .unwrap_or_else(|_| {
-                Err(ConnectFailure {
-                    kind: RepoErrorKind::Unavailable,
-                    source: text(format!("the server gave no connection within {CONNECT_LIMIT:?}")),
-                })
+                let reason = format!("the server gave no connection within {CONNECT_LIMIT:?}");
+                Err(ConnectFailure::unavailable(reason))
             })
     }
 
@@ -104,20 +106,17 @@ impl Settings {
             (Err(Error::Driver(DriverError::NoClientSslFlagFromServer)), Some(opts)) => Conn::new(opts.clone()).await,
             (other, _) => other,
         };
-        let mut connection = connected.map_err(ConnectFailure::new)?;
+        let mut connection = connected.map_err(failure)?;
         let galera: Option<(String, String)> = connection
             .query_first("SHOW VARIABLES LIKE 'wsrep_on'")
             .await
-            .map_err(ConnectFailure::new)?;
+            .map_err(failure)?;
         if galera.is_some_and(|(_, value)| value == "ON") {
-            connection.query_drop(CAUSAL).await.map_err(ConnectFailure::new)?;
+            connection.query_drop(CAUSAL).await.map_err(failure)?;
         }
         AsyncMysqlConnection::try_from(connection)
             .await
-            .map_err(|error| ConnectFailure {
-                kind: RepoErrorKind::Unavailable,
-                source: error.into(),
-            })
+            .map_err(ConnectFailure::unavailable)
     }
 }
 
@@ -127,52 +126,22 @@ fn is_loopback(host: &str) -> bool {
     address.map_or(host == "localhost", |address| address.is_loopback())
 }
 
-/// A connection could not be opened. Nothing was executed.
-///
-/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
-#[derive(Debug)]
-pub(crate) struct ConnectFailure {
-    pub(crate) kind: RepoErrorKind,
-    pub(crate) source: Box<dyn StdError + Send + Sync>,
-}
-
-impl ConnectFailure {
-    fn new(error: Error) -> Self {
-        let kind = match &error {
-            Error::Server(error) => of_connecting(error.code),
-            Error::Url(_) | Error::Driver(DriverError::NoClientSslFlagFromServer) => RepoErrorKind::Config,
-            Error::Driver(
-                DriverError::UnknownAuthPlugin { .. }
-                | DriverError::CleartextPluginDisabled
-                | DriverError::MysqlOldPasswordDisabled,
-            ) => RepoErrorKind::Denied,
-            error if is_refused_by_tls(error) => RepoErrorKind::Config,
-            _ => RepoErrorKind::Unavailable,
-        };
-        Self {
-            kind,
-            source: error.into(),
-        }
-    }
-
-    pub(crate) fn error(self, subject: &Subject) -> RepoError {
-        subject.error(self.kind).with_source(self.source).never_executed()
-    }
-
-    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
-        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
-    }
-}
-
-impl fmt::Display for ConnectFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl StdError for ConnectFailure {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.source()
+/// Why a connection could not be opened, by the server's number or the driver's kind.
+fn failure(error: Error) -> ConnectFailure {
+    let kind = match &error {
+        Error::Server(error) => of_connecting(error.code),
+        Error::Url(_) | Error::Driver(DriverError::NoClientSslFlagFromServer) => RepoErrorKind::Config,
+        Error::Driver(
+            DriverError::UnknownAuthPlugin { .. }
+            | DriverError::CleartextPluginDisabled
+            | DriverError::MysqlOldPasswordDisabled,
+        ) => RepoErrorKind::Denied,
+        error if is_refused_by_tls(error) => RepoErrorKind::Config,
+        _ => RepoErrorKind::Unavailable,
+    };
+    ConnectFailure {
+        kind,
+        source: error.into(),
     }
 }
 

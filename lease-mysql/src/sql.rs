@@ -7,21 +7,12 @@
 //! count decides, the statement changes the row whenever it finds it. And no assignment of an `UPDATE` reads a column
 //! that another one sets, since MySQL evaluates them from left to right and MariaDB, if told so, at once.
 
-use std::borrow::Cow;
-use std::marker::PhantomData;
-
 use diesel::mysql::Mysql;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
-use diesel::result::{Error, QueryResult};
+use diesel::query_builder::AstPass;
+use diesel::result::QueryResult;
 use diesel::sql_types::{BigInt, Binary, Nullable};
-
-/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
-pub(crate) trait Statement: Send + Sync + 'static {
-    /// The text.
-    const TEXT: &'static str;
-    /// The SQL types of the columns it answers with.
-    type Row: Send + 'static;
-}
+use lease_diesel::Parameter;
+pub(crate) use lease_diesel::{Statement, first, only, statement};
 
 /// A value for a statement. Texts travel as bytes, as the columns keep them.
 #[derive(Debug, Clone, Copy)]
@@ -30,91 +21,14 @@ pub(crate) enum Value<'a> {
     Int(i64),
 }
 
-/// A statement with its values, ready to run.
-///
-/// `OWN_TEXT` says that the text is not the statement's own, so that the connection must not keep it under its type.
-pub(crate) struct Bound<'a, S, const OWN_TEXT: bool> {
-    text: Cow<'static, str>,
-    values: &'a [Value<'a>],
-    statement: PhantomData<S>,
-}
-
-impl<'a, S: Statement> Bound<'a, S, true> {
-    pub(crate) fn new(_: S, values: &'a [Value<'a>]) -> Self {
-        Self {
-            text: Cow::Borrowed(S::TEXT),
-            values,
-            statement: PhantomData,
+impl Parameter<Mysql> for Value<'_> {
+    fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
+        match self {
+            Self::Text(value) => out.push_bind_param::<Binary, [u8]>(value.as_bytes()),
+            Self::Int(value) => out.push_bind_param::<BigInt, i64>(value),
         }
     }
 }
-
-impl<'a, S: Statement> Bound<'a, S, false> {
-    pub(crate) fn with_text(_: S, values: &'a [Value<'a>], text: String) -> Self {
-        Self {
-            text: Cow::Owned(text),
-            values,
-            statement: PhantomData,
-        }
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Mysql> for Bound<'_, S, OWN_TEXT> {
-    /// Parameters are known by their place, so a value that occurs twice is bound twice.
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
-        let mut pieces = self.text.split('$');
-        out.push_sql(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
-            let value = number
-                .parse()
-                .ok()
-                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
-            match value {
-                Some(Value::Text(value)) => out.push_bind_param::<Binary, [u8]>(value.as_bytes())?,
-                Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
-                None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
-            }
-            out.push_sql(text);
-        }
-        Ok(())
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> Query for Bound<'_, S, OWN_TEXT> {
-    type SqlType = S::Row;
-}
-
-/// A text of its own is kept by its type; any other by itself, which costs a look at all of it.
-impl<S: Statement, const OWN_TEXT: bool> QueryId for Bound<'_, S, OWN_TEXT> {
-    type QueryId = S;
-    const HAS_STATIC_QUERY_ID: bool = OWN_TEXT;
-}
-
-/// The first row of an answer that was read to its end, with `load`: what is left of an answer would be read as the next
-/// one's.
-pub(crate) fn first<T>(rows: Vec<T>) -> Option<T> {
-    rows.into_iter().next()
-}
-
-/// The only row of a statement that always has one. See [`first`].
-pub(crate) fn only<T>(rows: Vec<T>) -> QueryResult<T> {
-    first(rows).ok_or(Error::NotFound)
-}
-
-macro_rules! statement {
-    ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
-        $(#[$doc])*
-        pub(crate) struct $name;
-
-        impl $crate::sql::Statement for $name {
-            const TEXT: &'static str = concat!($($text),+);
-            type Row = ($($row,)*);
-        }
-    };
-}
-
-pub(crate) use statement;
 
 /// The database's clock in UTC, read when the row is there. `UTC_TIMESTAMP` stands still for as long as a statement runs,
 /// so after a wait for a lock it is as old as the wait; `SYSDATE` goes on, but in the session's zone. So their difference in
@@ -137,6 +51,8 @@ macro_rules! us {
     };
 }
 
+pub(crate) use us;
+
 /// A duration from a value in microseconds.
 macro_rules! span {
     ($value:literal) => {
@@ -155,19 +71,23 @@ statement! {
 }
 
 statement! {
-    /// A grant where there was no row: name, holder, ttl, token. Fails if there is one now.
+    /// A grant where there was no row: name, holder, ttl. Fails if there is one now. Its token is the clock as it is now and not
+    /// as it was at the look: meanwhile a row may have been made and deleted.
     Make -> (BigInt):
     "INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) ",
-    "VALUES ($1, $2, $4, ", now!(), ", ", now!(), " + ", span!("$3"), ", NULL, NULL)",
+    "VALUES ($1, $2, ", us!(now!()), ", ", now!(), ", ", now!(), " + ", span!("$3"), ", NULL, NULL)",
 }
 
 statement! {
     /// A grant of a lease that has expired: name, holder, ttl, token, and the token that was read. Every grant, eviction and
-    /// pause changes the token, so one of those who read it finds it.
+    /// pause changes the token, so one of those who read it finds it. A row that anybody has locked is passed over: then the inner
+    /// select has no row, which is known before the table is touched.
     Take -> (BigInt):
     "UPDATE task_leases SET token = $4, holder = $2, acquired_at = ", now!(), ", ",
     "expires_at = ", now!(), " + ", span!("$3"), ", released_at = NULL, note = NULL ",
-    "WHERE name = $1 AND token = $5 AND expires_at <= ", now!(),
+    "WHERE name = (SELECT f.name FROM (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.token = $5 ",
+        "FOR UPDATE SKIP LOCKED) f) ",
+    "AND token = $5 AND expires_at <= ", now!(),
 }
 
 statement! {
@@ -175,6 +95,37 @@ statement! {
     Renew -> (BigInt):
     "UPDATE task_leases SET expires_at = GREATEST(expires_at, ", now!(), " + ", span!("$3"), ") ",
     "WHERE name = $1 AND holder = $2 AND released_at IS NULL AND expires_at > ", now!(),
+}
+
+/// The claims of several renewals as a table: a list in JSON, of the name and the holder in hexadecimal digits and the ttl each.
+macro_rules! asked {
+    () => {
+        "JSON_TABLE(CONVERT($1 USING utf8mb4), '$[*]' COLUMNS (n FOR ORDINALITY, name VARCHAR(256) PATH '$[0]', \
+         holder VARCHAR(256) PATH '$[1]', ttl BIGINT PATH '$[2]')) a STRAIGHT_JOIN task_leases l FORCE INDEX (PRIMARY) \
+         ON l.name = UNHEX(a.name)"
+    };
+}
+
+statement! {
+    /// Law L3 for several: claims. One statement, and so one transaction that ends without us: else a pod that stops in the middle would
+    /// keep the rows locked. A row that anybody has locked is passed over.
+    ///
+    /// Row by row through the key, since a table that is read as a whole would be locked as a whole. MySQL must be told that only the
+    /// leases are to be locked, and MariaDB has no word for it. DISTINCT keeps the inner select a step of its own.
+    RenewAll -> (BigInt):
+    "UPDATE (SELECT DISTINCT l.name, a.ttl FROM ", asked!(), " WHERE l.holder = UNHEX(a.holder) ",
+        "FOR UPDATE /*!80001 OF l */ SKIP LOCKED) f ",
+    "STRAIGHT_JOIN task_leases t FORCE INDEX (PRIMARY) ON t.name = f.name ",
+    "SET t.expires_at = GREATEST(t.expires_at, ", now!(), " + INTERVAL f.ttl MICROSECOND) ",
+    "WHERE t.released_at IS NULL AND t.expires_at > ", now!(),
+}
+
+statement! {
+    /// What is in the rows of several claims, without a lock: claims. A claim's place in the list, from one on; its row's token,
+    /// holder, expiry, whether it was released; the clock. What has no row is not in it.
+    PeekAll -> (BigInt, Nullable<BigInt>, Nullable<Binary>, Nullable<BigInt>, BigInt, BigInt):
+    "SELECT CAST(a.n AS SIGNED), CAST(l.token AS SIGNED), CAST(l.holder AS BINARY), ", us!("l.expires_at"), ", ",
+    "l.released_at IS NOT NULL, ", us!("UTC_TIMESTAMP(6)"), " FROM ", asked!(),
 }
 
 statement! {
@@ -301,6 +252,8 @@ statement! {
 #[cfg(test)]
 mod tests {
     use diesel::debug_query;
+    use diesel::query_builder::QueryFragment;
+    use lease_diesel::Bound;
 
     use super::*;
 
@@ -315,7 +268,7 @@ mod tests {
                 texts += ";\n";
             )*};
         }
-        add!(Peek Make Take Renew Release Delete List Get Evict EvictNow Pause Resume Purgeable Purge Conditions Autocommit);
+        add!(Peek Make Take Renew RenewAll PeekAll Release Delete List Get Evict EvictNow Pause Resume Purgeable Purge Conditions Autocommit);
         use crate::fence::Check;
         add!(Check);
         texts += concat!("-- NOW stands for\n", now!(), ";\n");
@@ -339,7 +292,8 @@ mod tests {
     #[test]
     fn a_missing_value_is_an_error() {
         let mut builder = diesel::mysql::MysqlQueryBuilder::default();
-        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Mysql).is_err());
+        let none: [Value<'_>; 0] = [];
+        assert!(Bound::new(Renew, &none).to_sql(&mut builder, &Mysql).is_err());
     }
 
     /// MySQL evaluates assignments from left to right, MariaDB may evaluate them at once.
@@ -348,12 +302,14 @@ mod tests {
         for text in [
             Take::TEXT,
             Renew::TEXT,
+            RenewAll::TEXT,
             Release::TEXT,
             Evict::TEXT,
             EvictNow::TEXT,
             Resume::TEXT,
         ] {
             let text = text.replace(now!(), "NOW");
+            let text = text.replace("t.", "");
             let (set, _) = text.split_once(" SET ").unwrap().1.split_once(" WHERE ").unwrap();
             let columns = ["token", "holder", "acquired_at", "expires_at", "released_at", "note"];
             let is_set =

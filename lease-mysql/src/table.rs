@@ -3,8 +3,8 @@
 use diesel::result::QueryResult;
 use diesel::sql_types::{BigInt, Nullable, Text};
 
+use crate::engine::Session;
 use crate::sql::{Value, first, statement};
-use crate::target::Session;
 
 /// The table: database, empty for the connection's, and name.
 macro_rules! this_table {

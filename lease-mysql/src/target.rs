@@ -1,18 +1,10 @@
-//! [`Target`]: which table; and [`Session`], a connection that knows it.
+//! [`Target`]: which table.
 
 use std::fmt;
 use std::sync::Arc;
 
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::QueryMetadata;
-use diesel::mysql::Mysql;
-use diesel::query_dsl::CompatibleType;
-use diesel::result::QueryResult;
-use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 use lease_core::{Operation, RepoError, RepoErrorKind};
-
-use crate::error::text;
-use crate::sql::{Bound, Statement, Value};
+use lease_diesel::text;
 
 /// The longest identifier, in characters (MySQL manual, "Identifier Length Limits").
 const MAX_CHARACTERS: usize = 64;
@@ -95,56 +87,6 @@ fn refused(name: &str, why: &str) -> RepoError {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_ref().map_or("task_leases", |named| &named.quoted))
-    }
-}
-
-/// A connection, and the table that its statements are about.
-pub(crate) struct Session<'a> {
-    pub(crate) connection: &'a mut AsyncMysqlConnection,
-    pub(crate) target: &'a Target,
-    /// The session has `autocommit = 0`, which is not ours to change: each statement is committed on its own.
-    pub(crate) commits_by_hand: bool,
-}
-
-impl Session<'_> {
-    /// Runs a statement and reads all it answers.
-    pub(crate) async fn rows<S: Statement, T>(&mut self, statement: S, values: &[Value<'_>]) -> QueryResult<Vec<T>>
-    where
-        T: FromSqlRow<<S::Row as CompatibleType<T, Mysql>>::SqlType, Mysql> + Send + 'static,
-        S::Row: CompatibleType<T, Mysql>,
-        Mysql: QueryMetadata<S::Row>,
-    {
-        let rows = match self.target.rewrite(S::TEXT) {
-            None => Bound::new(statement, values).load(self.connection).await,
-            Some(text) => Bound::with_text(statement, values, text).load(self.connection).await,
-        }?;
-        self.commit().await?;
-        Ok(rows)
-    }
-
-    /// Runs a statement and answers how many rows it changed.
-    pub(crate) async fn execute<S: Statement>(&mut self, statement: S, values: &[Value<'_>]) -> QueryResult<usize> {
-        let count = match self.target.rewrite(S::TEXT) {
-            None => Bound::new(statement, values).execute(self.connection).await,
-            Some(text) => Bound::with_text(statement, values, text).execute(self.connection).await,
-        }?;
-        self.commit().await?;
-        Ok(count)
-    }
-
-    async fn commit(&mut self) -> QueryResult<()> {
-        if self.commits_by_hand {
-            self.connection.batch_execute("COMMIT").await?;
-        }
-        Ok(())
-    }
-
-    /// Ends what a failed statement may have left open, where the session does not do it by itself.
-    pub(crate) async fn roll_back(&mut self) -> QueryResult<()> {
-        if self.commits_by_hand {
-            self.connection.batch_execute("ROLLBACK").await?;
-        }
-        Ok(())
     }
 }
 

@@ -6,8 +6,12 @@ mod support;
 
 #[path = "sql/bad_input.rs"]
 mod bad_input;
+#[path = "sql/batch.rs"]
+mod batch;
 #[path = "sql/conflicts.rs"]
 mod conflicts;
+#[path = "sql/diagnose.rs"]
+mod diagnose;
 #[path = "sql/faults.rs"]
 mod faults;
 #[path = "sql/fence.rs"]

@@ -1,11 +1,15 @@
 -- Peek
 SELECT l.name IS NOT NULL, CAST(l.token AS SIGNED), CAST(GREATEST(COALESCE(l.token + 1, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AS SIGNED), CAST(l.holder AS BINARY), TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at), l.released_at IS NOT NULL FROM (SELECT 1 AS one) o LEFT JOIN task_leases l ON l.name = $1;
 -- Make
-INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) VALUES ($1, $2, $4, NOW, NOW + INTERVAL $3 MICROSECOND, NULL, NULL);
+INSERT INTO task_leases (name, holder, token, acquired_at, expires_at, released_at, note) VALUES ($1, $2, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW), NOW, NOW + INTERVAL $3 MICROSECOND, NULL, NULL);
 -- Take
-UPDATE task_leases SET token = $4, holder = $2, acquired_at = NOW, expires_at = NOW + INTERVAL $3 MICROSECOND, released_at = NULL, note = NULL WHERE name = $1 AND token = $5 AND expires_at <= NOW;
+UPDATE task_leases SET token = $4, holder = $2, acquired_at = NOW, expires_at = NOW + INTERVAL $3 MICROSECOND, released_at = NULL, note = NULL WHERE name = (SELECT f.name FROM (SELECT l.name FROM task_leases l WHERE l.name = $1 AND l.token = $5 FOR UPDATE SKIP LOCKED) f) AND token = $5 AND expires_at <= NOW;
 -- Renew
 UPDATE task_leases SET expires_at = GREATEST(expires_at, NOW + INTERVAL $3 MICROSECOND) WHERE name = $1 AND holder = $2 AND released_at IS NULL AND expires_at > NOW;
+-- RenewAll
+UPDATE (SELECT DISTINCT l.name, a.ttl FROM JSON_TABLE(CONVERT($1 USING utf8mb4), '$[*]' COLUMNS (n FOR ORDINALITY, name VARCHAR(256) PATH '$[0]', holder VARCHAR(256) PATH '$[1]', ttl BIGINT PATH '$[2]')) a STRAIGHT_JOIN task_leases l FORCE INDEX (PRIMARY) ON l.name = UNHEX(a.name) WHERE l.holder = UNHEX(a.holder) FOR UPDATE /*!80001 OF l */ SKIP LOCKED) f STRAIGHT_JOIN task_leases t FORCE INDEX (PRIMARY) ON t.name = f.name SET t.expires_at = GREATEST(t.expires_at, NOW + INTERVAL f.ttl MICROSECOND) WHERE t.released_at IS NULL AND t.expires_at > NOW;
+-- PeekAll
+SELECT CAST(a.n AS SIGNED), CAST(l.token AS SIGNED), CAST(l.holder AS BINARY), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', l.expires_at), l.released_at IS NOT NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM JSON_TABLE(CONVERT($1 USING utf8mb4), '$[*]' COLUMNS (n FOR ORDINALITY, name VARCHAR(256) PATH '$[0]', holder VARCHAR(256) PATH '$[1]', ttl BIGINT PATH '$[2]')) a STRAIGHT_JOIN task_leases l FORCE INDEX (PRIMARY) ON l.name = UNHEX(a.name);
 -- Release
 UPDATE task_leases SET released_at = NOW, expires_at = CASE WHEN expires_at > NOW THEN GREATEST(NOW, acquired_at + INTERVAL $3 MICROSECOND) ELSE expires_at END WHERE name = $1 AND holder = $2 AND released_at IS NULL;
 -- Delete

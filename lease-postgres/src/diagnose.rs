@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 use lease_core::{BootClock, Clock, ClockReading, DbTime, Finding, Operation, RepoError};
+use lease_diesel::{Failure, Subject, Task};
 
 use crate::PostgresRepo;
-use crate::error::{Failure, Subject, probe};
-use crate::pool::Source;
+use crate::engine::{Postgres, Session};
+use crate::error::probe;
 use crate::session::Settings;
 use crate::sql::{clock_us, first, only, statement};
 use crate::table::Table;
-use crate::target::Session;
-use crate::task::Task;
 
 mod judge;
 
@@ -109,10 +108,7 @@ impl PostgresRepo {
     /// # Cancelling
     /// It changes nothing.
     pub async fn diagnose(&self) -> Result<Vec<Finding>, RepoError> {
-        let settings = match &self.source {
-            Source::Own { settings, .. } => Some(settings.as_ref()),
-            Source::Foreign { .. } => None,
-        };
+        let settings = self.source.settings().map(AsRef::as_ref);
         let task = Diagnosing {
             is_own: settings.is_some(),
             is_near: settings.map(Settings::is_near),
@@ -133,7 +129,7 @@ struct Diagnosing {
     delete_on_release: bool,
 }
 
-impl Task for Diagnosing {
+impl Task<Postgres> for Diagnosing {
     type Answer = Vec<Finding>;
 
     fn subject(&self) -> Subject {

@@ -22,8 +22,9 @@ use diesel_async::{AnsiTransactionManager, AsyncPgConnection, TransactionManager
 use lease_core::{Held, LeaseName, Token};
 
 use crate::PostgresRepo;
+use crate::engine::Session;
 use crate::sql::{Value, first, statement};
-use crate::target::{Session, Target};
+use crate::target::Target;
 
 statement! {
     /// Whether the row is this tenure's, live and unreleased: name, holder, token. It stays so until the transaction ends,
@@ -96,7 +97,11 @@ async fn check_in(target: &Target, connection: &mut AsyncPgConnection, held: &He
     if matches!(status.transaction_depth(), Ok(None)) {
         return Err(FenceError::NoTransaction);
     }
-    let mut session = Session { connection, target };
+    let mut session = Session {
+        connection,
+        target,
+        found: (),
+    };
     let token = held.token();
     let values = [
         Value::Text(held.name().as_str()),

@@ -6,12 +6,11 @@ use diesel::pg::data_types::PgTimestamp;
 use lease_core::{
     Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, PURGE_MARGIN, Release, RepoError, RowTimes,
 };
+use lease_diesel::{Failure, Subject, Task};
 
 use crate::PostgresRepo;
-use crate::error::{Failure, Subject};
+use crate::engine::{Postgres, Session};
 use crate::sql::{self, Value::Int, Value::Text};
-use crate::target::Session;
-use crate::task::Task;
 use crate::value::{Lossy, db_time, left, span};
 
 /// How long a method may take, opening its connection included.
@@ -62,7 +61,7 @@ impl Inspect for PostgresRepo {
 
 struct Listing;
 
-impl Task for Listing {
+impl Task<Postgres> for Listing {
     type Answer = Vec<LeaseRow>;
 
     fn subject(&self) -> Subject {
@@ -77,7 +76,7 @@ impl Task for Listing {
 
 struct Getting(LeaseName);
 
-impl Task for Getting {
+impl Task<Postgres> for Getting {
     type Answer = Option<LeaseRow>;
 
     fn subject(&self) -> Subject {
@@ -109,7 +108,7 @@ impl Evicting {
     }
 }
 
-impl Task for Evicting {
+impl Task<Postgres> for Evicting {
     type Answer = Evict;
 
     fn subject(&self) -> Subject {
@@ -120,7 +119,8 @@ impl Task for Evicting {
     async fn attempt(&mut self, session: &mut Session<'_>) -> Result<Evict, Failure> {
         let values = [Text(self.name.as_str()), Text(&self.holder), Text(self.reason.as_str())];
         let rows: Vec<(PgTimestamp, PgTimestamp)> = if self.at_once {
-            session.rows(sql::EvictNow, &values).await?
+            let rows: Vec<(PgTimestamp, PgTimestamp, String)> = session.rows(sql::EvictNow, &values).await?;
+            rows.into_iter().map(|(expires_at, now, _)| (expires_at, now)).collect()
         } else {
             session.rows(sql::Evict, &values).await?
         };
@@ -139,7 +139,7 @@ struct Pausing {
     reason: Note,
 }
 
-impl Task for Pausing {
+impl Task<Postgres> for Pausing {
     type Answer = ();
 
     fn subject(&self) -> Subject {
@@ -160,7 +160,7 @@ impl Task for Pausing {
 
 struct Resuming(LeaseName);
 
-impl Task for Resuming {
+impl Task<Postgres> for Resuming {
     type Answer = Release;
 
     fn subject(&self) -> Subject {
@@ -184,7 +184,7 @@ struct Purging {
     deleted: u64,
 }
 
-impl Task for Purging {
+impl Task<Postgres> for Purging {
     type Answer = u64;
 
     fn subject(&self) -> Subject {

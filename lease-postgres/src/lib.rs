@@ -2,17 +2,17 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod diagnose;
+mod engine;
 mod error;
 pub mod fence;
 mod inspect;
-mod pool;
+mod listen;
 mod repo;
 mod schema;
 mod session;
 mod sql;
 mod table;
 mod target;
-mod task;
 mod value;
 
 /// The README's example compiles.

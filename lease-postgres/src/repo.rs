@@ -1,24 +1,27 @@
 //! [`PostgresRepo`]: the backend.
 
 use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::pg::data_types::PgTimestamp;
 use diesel_async::AsyncPgConnection;
 use diesel_async::pooled_connection::deadpool::Pool;
-use lease_core::{Acquire, Claim, Incumbent, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token};
+use lease_core::{
+    Acquire, Claim, Incumbent, LeaseName, Loss, Operation, Release, Renew, Repo, RepoError, RepoErrorKind, Token,
+};
+use lease_diesel::{Failure, Subject, Task, text};
 use tokio::runtime::Handle;
 
-use crate::error::{Failure, Subject, text};
-use crate::pool::{POOL_SIZE, Source};
+use crate::engine::{Postgres, Session, Source};
+use crate::listen::Listener;
 use crate::session::Settings;
 use crate::sql::{
     self,
     Value::{Int, Ints, Text, Texts},
 };
-use crate::target::{Session, Target};
-use crate::task::Task;
+use crate::target::Target;
 use crate::value::{Lossy, left, span};
 
 /// Leases in the table `task_leases` of a PostgreSQL database.
@@ -33,6 +36,7 @@ pub struct PostgresRepo {
     pub(crate) source: Source,
     pub(crate) target: Target,
     pub(crate) delete_on_release: bool,
+    listener: Option<Listener>,
 }
 
 impl PostgresRepo {
@@ -61,7 +65,7 @@ impl PostgresRepo {
     pub async fn connect(url: &str) -> Result<Self, RepoError> {
         let settings = Arc::new(Settings::parse(url)?);
         settings.probe().await?;
-        Ok(Self::with_source(Source::own(settings, POOL_SIZE)))
+        Ok(Self::with_source(Source::own(settings)))
     }
 
     /// As [`connect`](Self::connect), but nothing is opened: for programs that start while the database may be away, or that
@@ -70,10 +74,7 @@ impl PostgresRepo {
     /// # Errors
     /// `Config` for a URL that can't be used. It does not show the password.
     pub fn lazy(url: &str) -> Result<Self, RepoError> {
-        Ok(Self::with_source(Source::own(
-            Arc::new(Settings::parse(url)?),
-            POOL_SIZE,
-        )))
+        Ok(Self::with_source(Source::own(Arc::new(Settings::parse(url)?))))
     }
 
     /// A repo on the application's own pool, whose connections are driven by the current runtime.
@@ -89,18 +90,13 @@ impl PostgresRepo {
     /// # Errors
     /// `Config` outside a tokio runtime; there use [`with_handle`](Self::with_handle).
     pub fn new(pool: Pool<AsyncPgConnection>) -> Result<Self, RepoError> {
-        match Handle::try_current() {
-            Ok(home) => Ok(Self::with_handle(pool, home)),
-            Err(error) => Err(RepoError::new(RepoErrorKind::Config, Operation::Connect)
-                .with_source(error)
-                .never_executed()),
-        }
+        Ok(Self::with_source(Source::here(pool)?))
     }
 
     /// As [`new`](Self::new), for connections that are driven by the runtime of `home`.
     #[must_use]
     pub fn with_handle(pool: Pool<AsyncPgConnection>, home: Handle) -> Self {
-        Self::with_source(Source::Foreign { pool, home })
+        Self::with_source(Source::foreign(pool, home))
     }
 
     /// Another table than `task_leases` in the search path: `"table"`, or `"schema.table"`.
@@ -124,17 +120,7 @@ impl PostgresRepo {
     /// # Errors
     /// `Config` for zero, and for a pool that is the application's.
     pub fn connections(mut self, count: usize) -> Result<Self, RepoError> {
-        let refused = |why: &str| {
-            let error = RepoError::new(RepoErrorKind::Config, Operation::Connect);
-            error.with_source(text(why)).never_executed()
-        };
-        if count == 0 {
-            return Err(refused("a repo without connections can do nothing"));
-        }
-        self.source = self
-            .source
-            .sized(count)
-            .ok_or_else(|| refused("the pool is the application's, and has its size from there"))?;
+        self.source = self.source.sized(count)?;
         Ok(self)
     }
 
@@ -148,11 +134,24 @@ impl PostgresRepo {
         self
     }
 
+    /// Whether a release tells those who wait for the lease, by `NOTIFY`, and whether who waits here listens. Off by default: it
+    /// costs releases, and a connection of its own for each repo in which somebody waits.
+    ///
+    /// It is for repos made by [`connect`](Self::connect) or [`lazy`](Self::lazy) and for all pods that share the table. With the
+    /// application's pool releases tell, but who waits polls. See the crate's docs for what it costs, and for when
+    /// it polls all the same.
+    #[must_use]
+    pub fn notify(mut self, notify: bool) -> Self {
+        self.listener = notify.then(Listener::default);
+        self
+    }
+
     fn with_source(source: Source) -> Self {
         Self {
             source,
             target: Target::default(),
             delete_on_release: false,
+            listener: None,
         }
     }
 }
@@ -163,6 +162,7 @@ impl fmt::Debug for PostgresRepo {
             .field("source", &self.source)
             .field("table", &format_args!("{}", self.target))
             .field("delete_on_release", &self.delete_on_release)
+            .field("notify", &self.listener.is_some())
             .finish()
     }
 }
@@ -202,8 +202,16 @@ impl Repo for PostgresRepo {
         let task = Releasing {
             claim: claim.clone(),
             delete: self.delete_on_release,
+            tell: self.listener.is_some(),
         };
         self.source.run(&self.target, task, claim.limit).await
+    }
+
+    async fn freed(&self, name: &LeaseName) {
+        match (&self.listener, self.source.settings()) {
+            (Some(listener), Some(settings)) => listener.freed(settings, &self.target, name).await,
+            _ => pending().await,
+        }
     }
 }
 
@@ -213,7 +221,7 @@ struct Acquiring(Claim);
 const CUT: &str = "the row expires sooner than it was told to: its times are cut by the columns' types, or the \
                    server's clock was set forward meanwhile";
 
-impl Task for Acquiring {
+impl Task<Postgres> for Acquiring {
     type Answer = Acquire;
 
     fn subject(&self) -> Subject {
@@ -251,7 +259,7 @@ impl Task for Acquiring {
 
 struct Renewing(Claim);
 
-impl Task for Renewing {
+impl Task<Postgres> for Renewing {
     type Answer = Renew;
 
     fn subject(&self) -> Subject {
@@ -283,7 +291,7 @@ impl Task for Renewing {
 
 struct RenewingAll(Vec<Claim>);
 
-impl Task for RenewingAll {
+impl Task<Postgres> for RenewingAll {
     type Answer = Vec<Result<Renew, RepoError>>;
 
     fn subject(&self) -> Subject {
@@ -333,9 +341,10 @@ impl Task for RenewingAll {
 struct Releasing {
     claim: Claim,
     delete: bool,
+    tell: bool,
 }
 
-impl Task for Releasing {
+impl Task<Postgres> for Releasing {
     type Answer = Release;
 
     fn subject(&self) -> Subject {
@@ -348,11 +357,12 @@ impl Task for Releasing {
             Text(self.claim.holder.as_str()),
             Int(span(self.claim.at_least_for)),
         ];
-        let released = if self.delete {
-            let (count,): (i64,) = sql::only(session.rows(sql::ReleaseOrDelete, &values).await?)?;
-            count > 0
-        } else {
-            session.execute(sql::Release, &values).await? > 0
+        let deleting = |rows| sql::only(rows).map(|(count,): (i64,)| count > 0);
+        let released = match (self.delete, self.tell) {
+            (false, false) => session.execute(sql::Release, &values).await? > 0,
+            (false, true) => session.execute(sql::ReleaseAndTell, &values).await? > 0,
+            (true, false) => deleting(session.rows(sql::ReleaseOrDelete, &values).await?)?,
+            (true, true) => deleting(session.rows(sql::ReleaseOrDeleteAndTell, &values).await?)?,
         };
         Ok(if released { Release::Released } else { Release::NotHeld })
     }

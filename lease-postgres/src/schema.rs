@@ -7,14 +7,13 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel::sql_types::{Bool, Nullable};
 use diesel_async::SimpleAsyncConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
+use lease_diesel::{Failure, Reason, Subject, Task, pause};
 
 use crate::PostgresRepo;
-use crate::error::{Failure, Reason, Subject, reason};
-
+use crate::engine::{Postgres, Session};
+use crate::error::reason;
 use crate::sql::{Value::Int, Value::Text, only, statement};
 use crate::table::Table;
-use crate::target::Session;
-use crate::task::{Task, pause};
 
 /// The statement by which [`migrate`](PostgresRepo::migrate) creates the table.
 pub const SCHEMA: &str = include_str!("schema.sql");
@@ -99,7 +98,7 @@ struct Checking {
     delete_on_release: bool,
 }
 
-impl Task for Checking {
+impl Task<Postgres> for Checking {
     type Answer = ();
 
     fn subject(&self) -> Subject {
@@ -119,7 +118,7 @@ impl Task for Checking {
 
 struct Migrating;
 
-impl Task for Migrating {
+impl Task<Postgres> for Migrating {
     type Answer = ();
 
     fn subject(&self) -> Subject {

@@ -1,28 +1,24 @@
 //! Connections of our own: read from a URL, opened with a time limit, and set up for short statements.
 
 use std::error::Error;
-use std::fmt;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::task::Poll;
 
-use diesel::result::Error as DieselError;
 use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
+use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, text};
 use tokio::time::timeout;
-use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
-
-use crate::error::{Subject, text};
 
 mod hosts;
 mod options;
 mod pooler;
 mod tls;
-
-/// How long opening one connection may take, from TCP to the session's settings.
-pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Where and as whom to connect. It has no `Debug`: it knows the password.
 pub(crate) struct Settings {
@@ -74,22 +70,32 @@ impl Settings {
 
     /// Opens a connection, driven by the runtime this is polled on. Each host gets an equal share of the time.
     pub(crate) async fn open(&self) -> Result<AsyncPgConnection, ConnectFailure> {
+        self.first(|host| Box::pin(self.open_at(host))).await
+    }
+
+    /// The same, to be driven by the caller.
+    pub(crate) async fn open_undriven(&self) -> Result<Undriven, ConnectFailure> {
+        self.first(|host| Box::pin(self.enter(host))).await
+    }
+
+    /// What the first host gives that gives anything.
+    async fn first<'a, T>(
+        &'a self,
+        open: impl Fn(&'a Config) -> Pin<Box<dyn Future<Output = Result<T, ConnectFailure>> + Send + 'a>>,
+    ) -> Result<T, ConnectFailure> {
         let share = CONNECT_LIMIT / u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         let mut failure = None;
         let first = self.begin_with.load(Ordering::Relaxed);
         for at in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
             self.begin_with.store(at + 1, Ordering::Relaxed);
             // In a box, since it is ten times as large as all the rest of an operation.
-            let error = match timeout(share, Box::pin(self.open_at(&self.hosts[at]))).await {
-                Ok(Ok(connection)) => {
+            let error = match timeout(share, open(&self.hosts[at])).await {
+                Ok(Ok(opened)) => {
                     self.begin_with.store(at, Ordering::Relaxed);
-                    return Ok(connection);
+                    return Ok(opened);
                 }
                 Ok(Err(error)) => error,
-                Err(_) => ConnectFailure {
-                    kind: RepoErrorKind::Unavailable,
-                    source: text(format!("the server gave no connection within {share:?}")),
-                },
+                Err(_) => ConnectFailure::unavailable(format!("the server gave no connection within {share:?}")),
             };
             // Of several, one that says what to do is worth more than one that is away.
             let better = failure
@@ -111,68 +117,63 @@ impl Settings {
     }
 
     async fn open_at(&self, host: &Config) -> Result<AsyncPgConnection, ConnectFailure> {
+        let Undriven { client, connection, .. } = self.enter(host).await?;
+        AsyncPgConnection::try_from_client_and_connection(client, connection)
+            .await
+            .map_err(ConnectFailure::unavailable)
+    }
+
+    async fn enter(&self, host: &Config) -> Result<Undriven, ConnectFailure> {
         let mark = pooler::Mark::new();
         let connected = match mark.on(host).connect(self.tls.clone()).await {
             Err(error) if pooler::refused_options(&error) => host.connect(self.tls.clone()).await,
             other => other,
         };
-        let (client, mut connection) = connected.map_err(ConnectFailure::new)?;
-        {
+        let (client, mut connection) = connected.map_err(failure)?;
+        let is_ours_alone = {
             let mut check = pin!(pooler::check(&client, &mark));
             // Nobody else drives the connection yet.
-            tokio::select! {
+            let ended = tokio::select! {
                 biased;
-                checked = &mut check => checked?,
-                // The last thing it heard may have been the answer.
-                ended = &mut connection => return Err(match (check.await, ended) {
-                    (Err(failure), _) => failure,
-                    (Ok(()), Err(error)) => ConnectFailure::new(error),
-                    (Ok(()), Ok(())) => unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
-                }),
+                checked = &mut check => Ok(checked?),
+                ended = &mut connection => Err(ended),
+            };
+            match ended {
+                Ok(is_ours_alone) => is_ours_alone,
+                Err(ended) => {
+                    // The last thing it heard may have been the answer. What it has not heard never comes, and is not waited for.
+                    let heard = poll_fn(|context| Poll::Ready(check.as_mut().poll(context))).await;
+                    return Err(match (heard, ended) {
+                        (Poll::Ready(Err(failure)), _) => failure,
+                        (_, Err(error)) => failure(error),
+                        (_, Ok(())) => {
+                            ConnectFailure::unavailable(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))
+                        }
+                    });
+                }
             }
-        }
-        AsyncPgConnection::try_from_client_and_connection(client, connection)
-            .await
-            .map_err(unavailable)
+        };
+        Ok(Undriven {
+            client,
+            connection,
+            is_ours_alone,
+        })
     }
 }
 
-/// A connection could not be opened. Nothing was executed.
-///
-/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
-#[derive(Debug)]
-pub(crate) struct ConnectFailure {
-    pub(crate) kind: RepoErrorKind,
-    pub(crate) source: Box<dyn Error + Send + Sync>,
+/// A connection that does nothing until somebody drives it.
+pub(crate) struct Undriven {
+    pub(crate) client: Client,
+    pub(crate) connection: Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
+    /// Or else a pooler hands the server's sessions round.
+    pub(crate) is_ours_alone: bool,
 }
 
-impl ConnectFailure {
-    /// By the SQLSTATE, which is there while connecting.
-    pub(crate) fn new(error: tokio_postgres::Error) -> Self {
-        Self {
-            kind: connect_kind(&error),
-            source: error.into(),
-        }
-    }
-
-    pub(crate) fn error(self, subject: &Subject) -> RepoError {
-        subject.error(self.kind).with_source(self.source).never_executed()
-    }
-
-    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
-        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
-    }
-}
-
-impl fmt::Display for ConnectFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl Error for ConnectFailure {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.source()
+/// Why a connection could not be opened, by the SQLSTATE, which is there while connecting.
+fn failure(error: tokio_postgres::Error) -> ConnectFailure {
+    ConnectFailure {
+        kind: connect_kind(&error),
+        source: error.into(),
     }
 }
 
@@ -210,13 +211,6 @@ fn is_refused_by_tls(error: &tokio_postgres::Error) -> bool {
     error
         .source()
         .is_some_and(|source| source.to_string() == "server does not support TLS")
-}
-
-fn unavailable(error: impl Error + Send + Sync + 'static) -> ConnectFailure {
-    ConnectFailure {
-        kind: RepoErrorKind::Unavailable,
-        source: error.into(),
-    }
 }
 
 /// What is wrong with a URL, without any piece of it: the driver's own text may quote a part of the password.

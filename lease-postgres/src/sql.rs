@@ -7,21 +7,12 @@
 //! would leave each connection with a statement that fails for good, since the server refuses another type of answer
 //! ("cached plan must not change result type"); and eight bytes of another type would be read as a token.
 
-use std::borrow::Cow;
-use std::marker::PhantomData;
-
 use diesel::pg::Pg;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
-use diesel::result::{Error, QueryResult};
+use diesel::query_builder::AstPass;
+use diesel::result::QueryResult;
 use diesel::sql_types::{Array, BigInt, Bool, Nullable, Text, Timestamptz};
-
-/// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once.
-pub(crate) trait Statement: Send + Sync + 'static {
-    /// The text.
-    const TEXT: &'static str;
-    /// The SQL types of the columns it answers with.
-    type Row: Send + 'static;
-}
+use lease_diesel::Parameter;
+pub(crate) use lease_diesel::{Statement, first, only, statement};
 
 /// A value for a statement.
 #[derive(Debug, Clone, Copy)]
@@ -32,95 +23,16 @@ pub(crate) enum Value<'a> {
     Ints(&'a [i64]),
 }
 
-/// A statement with its values, ready to run.
-///
-/// `OWN_TEXT` says that the text is not the statement's own, so that the connection must not keep it under its type.
-pub(crate) struct Bound<'a, S, const OWN_TEXT: bool> {
-    text: Cow<'static, str>,
-    values: &'a [Value<'a>],
-    statement: PhantomData<S>,
-}
-
-impl<'a, S: Statement> Bound<'a, S, true> {
-    pub(crate) fn new(_: S, values: &'a [Value<'a>]) -> Self {
-        Self {
-            text: Cow::Borrowed(S::TEXT),
-            values,
-            statement: PhantomData,
+impl Parameter<Pg> for Value<'_> {
+    fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        match self {
+            Self::Text(value) => out.push_bind_param::<Text, str>(value),
+            Self::Int(value) => out.push_bind_param::<BigInt, i64>(value),
+            Self::Texts(values) => out.push_bind_param::<Array<Text>, [&str]>(values),
+            Self::Ints(values) => out.push_bind_param::<Array<BigInt>, [i64]>(values),
         }
     }
 }
-
-impl<'a, S: Statement> Bound<'a, S, false> {
-    pub(crate) fn with_text(_: S, values: &'a [Value<'a>], text: String) -> Self {
-        Self {
-            text: Cow::Owned(text),
-            values,
-            statement: PhantomData,
-        }
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> QueryFragment<Pg> for Bound<'_, S, OWN_TEXT> {
-    /// Diesel numbers parameters by their place, so a value that occurs twice is bound twice.
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let mut pieces = self.text.split('$');
-        out.push_sql(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let (number, text) = piece.split_at_checked(1).unwrap_or_default();
-            let value = number
-                .parse()
-                .ok()
-                .and_then(|n: usize| self.values.get(n.checked_sub(1)?));
-            match value {
-                Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value)?,
-                Some(Value::Int(value)) => out.push_bind_param::<BigInt, i64>(value)?,
-                Some(Value::Texts(values)) => out.push_bind_param::<Array<Text>, [&str]>(values)?,
-                Some(Value::Ints(values)) => out.push_bind_param::<Array<BigInt>, [i64]>(values)?,
-                None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
-            }
-            out.push_sql(text);
-        }
-        Ok(())
-    }
-}
-
-impl<S: Statement, const OWN_TEXT: bool> Query for Bound<'_, S, OWN_TEXT> {
-    type SqlType = S::Row;
-}
-
-/// A text of its own is kept by its type; any other by itself, which costs a look at all of it.
-impl<S: Statement, const OWN_TEXT: bool> QueryId for Bound<'_, S, OWN_TEXT> {
-    type QueryId = S;
-    const HAS_STATIC_QUERY_ID: bool = OWN_TEXT;
-}
-
-/// The first row of an answer that was read to its end, with `load`.
-///
-/// Not `get_result`, which leaves the rest unread: in autocommit a commit that failed, such as by a serialization
-/// failure, is reported after the rows, and a row alone is no proof that anything happened.
-pub(crate) fn first<T>(rows: Vec<T>) -> Option<T> {
-    rows.into_iter().next()
-}
-
-/// The only row of a statement that always has one. See [`first`].
-pub(crate) fn only<T>(rows: Vec<T>) -> QueryResult<T> {
-    first(rows).ok_or(Error::NotFound)
-}
-
-macro_rules! statement {
-    ($(#[$doc:meta])* $name:ident -> ($($row:ty),*): $($text:expr),+ $(,)?) => {
-        $(#[$doc])*
-        pub(crate) struct $name;
-
-        impl $crate::sql::Statement for $name {
-            const TEXT: &'static str = concat!($($text),+);
-            type Row = ($($row,)*);
-        }
-    };
-}
-
-pub(crate) use statement;
 
 /// The database's clock in microseconds since 1970, as tokens count. Not `now()`: after a wait for a lock that is old.
 macro_rules! clock_us {
@@ -210,26 +122,65 @@ statement! {
     "clock_timestamp() FROM asked a LEFT JOIN renewed ON renewed.n = a.n LEFT JOIN seen ON seen.n = a.n ORDER BY a.n",
 }
 
+/// Tells those who wait that a row's lease may be free. The table is known by its number, since each may call it another way.
+macro_rules! tell {
+    () => {
+        "pg_notify('lease_' || 'task_leases'::regclass::oid, name)"
+    };
+}
+
+macro_rules! release {
+    () => {
+        concat!(
+            "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() ",
+            "THEN GREATEST(clock_timestamp(), acquired_at + ",
+            us!("$3"),
+            ") ELSE expires_at END ",
+            "WHERE name = $1 AND holder = $2 AND released_at IS NULL"
+        )
+    };
+}
+
 statement! {
     /// Law L4: name, holder, minimum.
-    Release -> (BigInt):
-    "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() ",
-    "THEN GREATEST(clock_timestamp(), acquired_at + ", us!("$3"), ") ELSE expires_at END ",
-    "WHERE name = $1 AND holder = $2 AND released_at IS NULL",
+    Release -> (BigInt): release!()
+}
+
+statement! {
+    /// The same, and those who wait are told.
+    ReleaseAndTell -> (BigInt): release!(), " RETURNING ", tell!()
+}
+
+macro_rules! release_or_delete {
+    ($returned:expr) => {
+        concat!(
+            "WITH gone AS (",
+            "DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL ",
+            "AND (expires_at <= clock_timestamp() OR acquired_at + ",
+            us!("$3"),
+            " <= clock_timestamp()) RETURNING ",
+            $returned,
+            "), kept AS (",
+            "UPDATE task_leases SET released_at = clock_timestamp(), ",
+            "expires_at = CASE WHEN expires_at > clock_timestamp() ",
+            "THEN GREATEST(clock_timestamp(), acquired_at + ",
+            us!("$3"),
+            ") ELSE expires_at END ",
+            "WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING ",
+            $returned,
+            ") SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept)"
+        )
+    };
 }
 
 statement! {
     /// Law L4 with `delete_on_release`: name, holder, minimum. Answers how many rows it released.
-    ReleaseOrDelete -> (BigInt):
-    "WITH gone AS (",
-        "DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL ",
-        "AND (expires_at <= clock_timestamp() OR acquired_at + ", us!("$3"), " <= clock_timestamp()) RETURNING 1), ",
-    "kept AS (",
-        "UPDATE task_leases SET released_at = clock_timestamp(), ",
-        "expires_at = CASE WHEN expires_at > clock_timestamp() ",
-        "THEN GREATEST(clock_timestamp(), acquired_at + ", us!("$3"), ") ELSE expires_at END ",
-        "WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING 1) ",
-    "SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept)",
+    ReleaseOrDelete -> (BigInt): release_or_delete!("1")
+}
+
+statement! {
+    /// The same, and those who wait are told.
+    ReleaseOrDeleteAndTell -> (BigInt): release_or_delete!(tell!())
 }
 
 /// The SQL types of a row as `Inspect` reads it.
@@ -280,11 +231,11 @@ statement! {
 
 statement! {
     /// `Inspect::evict_now`: name, holder `evict/{by}`, note. The strength of its lock waits for an open fence.
-    EvictNow -> (Timestamptz, Timestamptz):
+    EvictNow -> (Timestamptz, Timestamptz, Text):
     "UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, ", clock_us!(), "), ",
     "acquired_at = clock_timestamp(), expires_at = clock_timestamp(), released_at = NULL, note = $3 ",
     "WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR UPDATE) ",
-    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp()",
+    "AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp(), ", tell!(), "::text",
 }
 
 /// From when on a pause may end: the displaced holder's expiry, which a pause that is replaced hands on.
@@ -309,7 +260,7 @@ statement! {
     /// `Inspect::resume`: name.
     Resume -> (BigInt):
     "UPDATE task_leases SET released_at = clock_timestamp(), expires_at = GREATEST(acquired_at, clock_timestamp()) ",
-    "WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp()",
+    "WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp() RETURNING ", tell!(),
 }
 
 statement! {
@@ -350,6 +301,8 @@ statement! {
 #[cfg(test)]
 mod tests {
     use diesel::debug_query;
+    use diesel::query_builder::QueryFragment;
+    use lease_diesel::Bound;
 
     use super::*;
 
@@ -364,7 +317,8 @@ mod tests {
                 texts += ";\n";
             )*};
         }
-        add!(Acquire Renew RenewAll Why Release ReleaseOrDelete List Get Evict EvictNow Pause Resume Purgeable Purge Probe);
+        add!(Acquire Renew RenewAll Why Release ReleaseAndTell ReleaseOrDelete ReleaseOrDeleteAndTell List Get Evict EvictNow Pause Resume);
+        add!(Purgeable Purge Probe);
         use crate::fence::Check;
         add!(Check);
         assert_eq!(texts, include_str!("../tests/statements.sql"), "{texts}");
@@ -382,6 +336,7 @@ mod tests {
     #[test]
     fn a_missing_value_is_an_error() {
         let mut builder = diesel::pg::PgQueryBuilder::default();
-        assert!(Bound::new(Renew, &[]).to_sql(&mut builder, &Pg).is_err());
+        let none: [Value<'_>; 0] = [];
+        assert!(Bound::new(Renew, &none).to_sql(&mut builder, &Pg).is_err());
     }
 }

@@ -3,8 +3,8 @@
 use diesel::result::QueryResult;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 
+use crate::engine::Session;
 use crate::sql::{clock_us, first, statement};
-use crate::target::Session;
 
 statement! {
     /// The table itself: its kind, whether it is permanent, its storage options, and the server's clock.

@@ -1,18 +1,10 @@
-//! [`Target`]: which table; and [`Session`], a connection that knows it.
+//! [`Target`]: which table.
 
 use std::fmt;
 use std::sync::Arc;
 
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::QueryMetadata;
-use diesel::pg::Pg;
-use diesel::query_dsl::CompatibleType;
-use diesel::result::QueryResult;
-use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use lease_core::{Operation, RepoError, RepoErrorKind};
-
-use crate::error::text;
-use crate::sql::{Bound, Statement, Value};
+use lease_diesel::text;
 
 /// The longest identifier that PostgreSQL does not cut, in bytes ("Identifiers and Key Words").
 const MAX_BYTES: usize = 63;
@@ -89,35 +81,6 @@ fn refused(name: &str, why: &str) -> RepoError {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_ref().map_or("task_leases", |named| &named.quoted))
-    }
-}
-
-/// A connection, and the table that its statements are about.
-pub(crate) struct Session<'a> {
-    pub(crate) connection: &'a mut AsyncPgConnection,
-    pub(crate) target: &'a Target,
-}
-
-impl Session<'_> {
-    /// Runs a statement and reads all it answers.
-    pub(crate) async fn rows<S: Statement, T>(&mut self, statement: S, values: &[Value<'_>]) -> QueryResult<Vec<T>>
-    where
-        T: FromSqlRow<<S::Row as CompatibleType<T, Pg>>::SqlType, Pg> + Send + 'static,
-        S::Row: CompatibleType<T, Pg>,
-        Pg: QueryMetadata<S::Row>,
-    {
-        match self.target.rewrite(S::TEXT) {
-            None => Bound::new(statement, values).load(self.connection).await,
-            Some(text) => Bound::with_text(statement, values, text).load(self.connection).await,
-        }
-    }
-
-    /// Runs a statement and answers how many rows it changed.
-    pub(crate) async fn execute<S: Statement>(&mut self, statement: S, values: &[Value<'_>]) -> QueryResult<usize> {
-        match self.target.rewrite(S::TEXT) {
-            None => Bound::new(statement, values).execute(self.connection).await,
-            Some(text) => Bound::with_text(statement, values, text).execute(self.connection).await,
-        }
     }
 }
 

@@ -20,6 +20,8 @@ mod failover;
 mod fence;
 #[path = "lease/frozen.rs"]
 mod frozen;
+#[path = "lease/handoff.rs"]
+mod handoff;
 #[path = "lease/network.rs"]
 mod network;
 #[path = "lease/outage.rs"]

@@ -24,6 +24,8 @@ mod hosts;
 mod isolation;
 #[path = "sql/laws.rs"]
 mod laws;
+#[path = "sql/notify.rs"]
+mod notify;
 #[path = "sql/pgbouncer.rs"]
 mod pgbouncer;
 #[path = "sql/schema.rs"]

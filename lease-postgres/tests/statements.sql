@@ -8,8 +8,12 @@ WITH asked AS MATERIALIZED (SELECT a.name, a.holder, a.ttl, a.n FROM unnest($1, 
 SELECT holder::text COLLATE "C", released_at::timestamptz, expires_at::timestamptz, clock_timestamp() FROM task_leases WHERE name = $1;
 -- Release
 UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() THEN GREATEST(clock_timestamp(), acquired_at + $3 * interval '1 microsecond') ELSE expires_at END WHERE name = $1 AND holder = $2 AND released_at IS NULL;
+-- ReleaseAndTell
+UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() THEN GREATEST(clock_timestamp(), acquired_at + $3 * interval '1 microsecond') ELSE expires_at END WHERE name = $1 AND holder = $2 AND released_at IS NULL RETURNING pg_notify('lease_' || 'task_leases'::regclass::oid, name);
 -- ReleaseOrDelete
 WITH gone AS (DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL AND (expires_at <= clock_timestamp() OR acquired_at + $3 * interval '1 microsecond' <= clock_timestamp()) RETURNING 1), kept AS (UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() THEN GREATEST(clock_timestamp(), acquired_at + $3 * interval '1 microsecond') ELSE expires_at END WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING 1) SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept);
+-- ReleaseOrDeleteAndTell
+WITH gone AS (DELETE FROM task_leases WHERE name = $1 AND holder = $2 AND released_at IS NULL AND (expires_at <= clock_timestamp() OR acquired_at + $3 * interval '1 microsecond' <= clock_timestamp()) RETURNING pg_notify('lease_' || 'task_leases'::regclass::oid, name)), kept AS (UPDATE task_leases SET released_at = clock_timestamp(), expires_at = CASE WHEN expires_at > clock_timestamp() THEN GREATEST(clock_timestamp(), acquired_at + $3 * interval '1 microsecond') ELSE expires_at END WHERE NOT EXISTS (SELECT 1 FROM gone) AND name = $1 AND holder = $2 AND released_at IS NULL RETURNING pg_notify('lease_' || 'task_leases'::regclass::oid, name)) SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM kept);
 -- List
 SELECT name::text COLLATE "C", holder::text COLLATE "C", COALESCE(token, 0)::bigint, acquired_at::timestamptz, expires_at::timestamptz, released_at::timestamptz, note::text COLLATE "C", clock_timestamp() FROM task_leases ORDER BY name COLLATE "C";
 -- Get
@@ -17,11 +21,11 @@ SELECT name::text COLLATE "C", holder::text COLLATE "C", COALESCE(token, 0)::big
 -- Evict
 UPDATE task_leases SET holder = $2, token = GREATEST(token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), acquired_at = clock_timestamp(), released_at = NULL, note = $3 WHERE name = $1 AND expires_at > clock_timestamp() RETURNING expires_at::timestamptz, clock_timestamp();
 -- EvictNow
-UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), acquired_at = clock_timestamp(), expires_at = clock_timestamp(), released_at = NULL, note = $3 WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR UPDATE) AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp();
+UPDATE task_leases t SET holder = $2, token = GREATEST(t.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), acquired_at = clock_timestamp(), expires_at = clock_timestamp(), released_at = NULL, note = $3 WHERE t.name = (SELECT l.name FROM task_leases l WHERE l.name = $1 FOR UPDATE) AND t.expires_at > clock_timestamp() RETURNING t.expires_at::timestamptz, clock_timestamp(), pg_notify('lease_' || 'task_leases'::regclass::oid, name)::text;
 -- Pause
 INSERT INTO task_leases AS t (name, holder, token, acquired_at, expires_at, released_at, note) VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp(), clock_timestamp() + $3 * interval '1 microsecond', NULL, $4) ON CONFLICT (name) DO UPDATE SET holder = EXCLUDED.holder, token = GREATEST(t.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), acquired_at = GREATEST(clock_timestamp(), CASE WHEN left(t.holder, 6) = 'pause/' AND t.released_at IS NULL THEN t.acquired_at ELSE t.expires_at END), expires_at = GREATEST(clock_timestamp() + $3 * interval '1 microsecond', CASE WHEN left(t.holder, 6) = 'pause/' AND t.released_at IS NULL THEN t.acquired_at ELSE t.expires_at END), released_at = NULL, note = EXCLUDED.note;
 -- Resume
-UPDATE task_leases SET released_at = clock_timestamp(), expires_at = GREATEST(acquired_at, clock_timestamp()) WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp();
+UPDATE task_leases SET released_at = clock_timestamp(), expires_at = GREATEST(acquired_at, clock_timestamp()) WHERE name = $1 AND left(holder, 6) = 'pause/' AND released_at IS NULL AND expires_at > clock_timestamp() RETURNING pg_notify('lease_' || 'task_leases'::regclass::oid, name);
 -- Purgeable
 SELECT name::text COLLATE "C" FROM task_leases WHERE expires_at <= clock_timestamp() - $1 * interval '1 microsecond' AND token < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ORDER BY name COLLATE "C";
 -- Purge

@@ -34,6 +34,7 @@ mod place;
 mod ports;
 mod postgres;
 mod processes;
+mod proxy;
 mod ready;
 mod recipe;
 mod server;
@@ -46,6 +47,7 @@ use std::time::Duration;
 pub use error::ServerError;
 pub use mysql::{Dialect, Galera, MARIADB_URL, MARIADB_VERSION, MYSQL_URL, MYSQL_VERSION, Mysql, MysqlDatabase};
 pub use postgres::{Database, POSTGRES_URL, POSTGRES_VERSION, Pooler, Postgres};
+pub use proxy::Proxy;
 pub use settings::{Settings, Source};
 
 /// How long creating a database, or a statement given to one, may take.

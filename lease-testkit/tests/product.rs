@@ -84,6 +84,16 @@ async fn watching_a_lease_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn jobs_that_are_repeated_leave_nothing_behind() {
+    holds_for(&[Public::PeriodicNext, Public::PeriodicRun], 320).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn campaigns_leave_nothing_behind() {
+    holds_for(&[Public::CampaignNext, Public::CampaignRun], 320).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_stores_own_futures_leave_nothing_behind() {
     let report = product().run_own().await.unwrap();
     println!("{report}");

@@ -70,6 +70,8 @@ enum Verb {
     Measure(measure::What),
     #[command(hide = true)]
     HerdPod(measure::HerdPodArgs),
+    #[command(hide = true)]
+    HandoffHolder(measure::HandoffHolderArgs),
 }
 
 impl Verb {
@@ -87,6 +89,7 @@ impl Verb {
             Self::Demo(args) => demo::run(args),
             Self::Measure(what) => measure::run(what),
             Self::HerdPod(args) => measure::run_herd_pod(args).map(|()| Report::default()),
+            Self::HandoffHolder(args) => measure::run_handoff_holder(args).map(|()| Report::default()),
         }
     }
 }

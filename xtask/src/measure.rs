@@ -1,6 +1,7 @@
 //! `measure`: figures from a real server, each against its aim.
 
 mod database;
+mod handoff;
 mod herd;
 mod many;
 mod median;
@@ -13,6 +14,7 @@ use std::os::unix::process::CommandExt;
 use crate::report::Report;
 use crate::run::cargo;
 
+pub(crate) use handoff::{HolderArgs as HandoffHolderArgs, run_holder as run_handoff_holder};
 pub(crate) use herd::{PodArgs as HerdPodArgs, run_pod as run_herd_pod};
 
 /// What can be measured.
@@ -24,6 +26,8 @@ pub(crate) enum What {
     Herd(herd::Args),
     /// Acquire and release, durable, against `pgbench` with the same statements.
     Pairs(pairs::Args),
+    /// From one pod's release, or death, to the next one's work; and what it costs to tell who waits.
+    Handoff(handoff::Args),
     /// What it costs to hold ten thousand leases in one process.
     Many(many::Args),
     /// What `lease run` adds to the time of a command that does nothing.
@@ -36,6 +40,7 @@ pub(crate) fn run(what: &What) -> anyhow::Result<Report> {
         What::Statements(args) => statements::run(args),
         What::Herd(args) => herd::run(args),
         What::Pairs(args) => pairs::run(args),
+        What::Handoff(args) => handoff::run(args),
         What::Many(args) => many::run(args),
         What::Run(args) => run::run(args),
     }

@@ -33,6 +33,8 @@ pub(super) struct Entry {
     last_error: Option<RepoError>,
     /// Whether a release has had an answer, be it an error.
     release_tried: bool,
+    /// How long past `drop_at` it was still running at the last event.
+    overrun: Duration,
 }
 
 impl Entry {
@@ -49,6 +51,7 @@ impl Entry {
             loss: None,
             last_error: None,
             release_tried: false,
+            overrun: Duration::ZERO,
         }
     }
 
@@ -177,6 +180,9 @@ impl Entry {
 
     /// Gives the tenure an event and carries out its effects.
     pub(super) fn handle(&mut self, context: &mut Context, id: TenureId, now: Moment, event: Event) {
+        if self.is_running() {
+            self.overrun = now.since(self.tenure.drop_at());
+        }
         let mut effects = Vec::new();
         self.tenure.handle(now, event, &mut effects);
         // Before anybody is woken, the gate must know until when it may open.
@@ -231,11 +237,6 @@ impl Entry {
 
     fn grant(&mut self, context: &Context, token: Token) {
         let Claim { name, holder, .. } = &self.claim;
-        context.events.send(Told::Acquired {
-            name: name.clone(),
-            holder: holder.clone(),
-            token,
-        });
         let (clock, drop_at) = (context.clock.clone(), self.tenure.drop_at());
         let tenancy = Tenancy::new(
             name.clone(),
@@ -247,6 +248,12 @@ impl Entry {
         );
         let tenancy = Arc::new(tenancy);
         self.tenancy = Some(tenancy.clone());
+        context.events.granted(&tenancy);
+        context.events.send(Told::Acquired {
+            name: name.clone(),
+            holder: holder.clone(),
+            token,
+        });
         if let Some(reply) = self.reply.take() {
             // If nobody is there any more, `Abandoned` is on its way.
             drop(reply.send(Given::Granted(tenancy)));
@@ -293,6 +300,7 @@ impl Entry {
                 name,
                 token,
                 release: release.clone(),
+                overrun: self.overrun,
             });
         }
         self.reservation = None;

@@ -35,6 +35,8 @@ pub(crate) enum Command {
     },
     /// Wake somebody who waits for his next try.
     WakeAt { at: Moment, wake: oneshot::Sender<()> },
+    /// Wake him when the store hints that the lease may be free.
+    WakeWhenFreed { name: LeaseName, wake: oneshot::Sender<()> },
     /// Start nothing any more, and end what runs.
     ShutDown {
         grace: Duration,

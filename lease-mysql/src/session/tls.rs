@@ -38,6 +38,19 @@ pub(super) enum Encryption {
 }
 
 impl Tls {
+    /// Whether a server must show a certificate that leads to a root.
+    pub(super) fn verifies(&self, is_local: bool) -> bool {
+        self.mode(is_local) == Mode::VerifyIdentity
+    }
+
+    fn mode(&self, is_local: bool) -> Mode {
+        match self.mode {
+            Some(mode) => mode,
+            None if is_local && self.ca.is_none() => Mode::Disabled,
+            None => Mode::VerifyIdentity,
+        }
+    }
+
     /// What makes a connection's encryption. Reads the files.
     ///
     /// Nothing said, a connection that does not leave this machine is not encrypted, and any other is verified in full: a
@@ -46,11 +59,7 @@ impl Tls {
     /// # Errors
     /// What is wrong with which file.
     pub(super) fn encryption(&self, is_local: bool) -> Result<Encryption, String> {
-        let mode = match self.mode {
-            Some(mode) => mode,
-            None if is_local && self.ca.is_none() => Mode::Disabled,
-            None => Mode::VerifyIdentity,
-        };
+        let mode = self.mode(is_local);
         if mode == Mode::Disabled {
             return Ok(Encryption::Never);
         }

@@ -8,11 +8,10 @@ use std::time::Duration;
 use diesel_async::SimpleAsyncConnection;
 use lease_core::{Acquire, Lease, Release, Renew, Repo, RepoErrorKind};
 use lease_mysql::MysqlRepo;
-use lease_testkit::servers::{Dialect, Mysql, Settings};
+use lease_testkit::servers::{Dialect, Mysql, Proxy, Settings};
 use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 
-use crate::support::proxy::Proxy;
 use crate::support::{AS_IT_IS, Database, chain, claim, on_both, pool, private_server};
 
 const S: Duration = Duration::from_secs(1);
@@ -34,7 +33,7 @@ on_both!(
 /// leave room for a machine that is busy with builds.
 async fn a_granted_acquire_whose_reply_is_lost_is_undone(dialect: Dialect) {
     let (database, other) = Database::migrated(dialect).await;
-    let proxy = Proxy::before(&database.url).await;
+    let proxy = Proxy::before(&database.url).await.unwrap();
     let repo = MysqlRepo::connect(&proxy.url).await.unwrap();
     let lease = Lease::new(repo);
     // Kept, so that the reply to lose is not that of its release.
@@ -230,7 +229,7 @@ async fn renewed(repo: MysqlRepo, held: lease_core::Claim) {
 /// The connection breaks after the commit, and the next try finds the row released by itself.
 async fn a_release_whose_reply_is_lost_was_one(dialect: Dialect) {
     let (database, other) = Database::migrated(dialect).await;
-    let proxy = Proxy::before(&database.url).await;
+    let proxy = Proxy::before(&database.url).await.unwrap();
     let repo = MysqlRepo::connect(&proxy.url).await.unwrap();
     let held = claim("job");
     repo.acquire(&held).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lease_core::{Acquire, Inspect, Loss, PURGE_MARGIN, Release, Renew, Repo};
 use lease_mysql::MysqlRepo;
-use lease_testkit::servers::{Dialect, Mysql, Settings};
+use lease_testkit::servers::{Dialect, Mysql, Proxy, Settings};
 use mysql_async::prelude::Queryable;
 
 use crate::support::{Database, claim, on_both, pool};
@@ -20,6 +20,7 @@ on_both!(
     times_are_read_after_a_wait_for_the_row,
     a_renewal_that_waited_past_the_expiry_is_lost,
     a_loser_waits_for_nobody,
+    a_tenure_between_look_and_insert_has_the_smaller_token,
     a_purge_leaves_a_locked_row_and_goes_on,
     a_purge_races_a_counter,
     absurd_durations_are_no_errors,
@@ -144,18 +145,42 @@ async fn a_loser_waits_for_nobody(dialect: Dialect) {
     database.age(60 * S);
     locker.query_drop("BEGIN").await.unwrap();
     locker.query_drop("SELECT 1 FROM task_leases FOR UPDATE").await.unwrap();
-    loser.limit = S / 5;
+    let refused = repo.acquire(&loser).await.unwrap();
     assert!(
-        repo.acquire(&loser).await.is_err(),
-        "an open fence holds off a takeover"
+        matches!(refused, Acquire::Busy(None)),
+        "an open fence holds off a takeover: {refused:?}"
     );
     locker.query_drop("COMMIT").await.unwrap();
-    // The statement whose client gave up may be executed now.
-    repo.release(&loser).await.unwrap();
-    let next = claim("job");
-    while !matches!(repo.acquire(&next).await.unwrap(), Acquire::Granted(_)) {
-        repo.release(&loser).await.unwrap();
-    }
+    assert!(matches!(repo.acquire(&loser).await.unwrap(), Acquire::Granted(_)));
+}
+
+/// C35. The token used to be that of the look, and the one of a whole tenure after it was larger.
+async fn a_tenure_between_look_and_insert_has_the_smaller_token(dialect: Dialect) {
+    let (database, direct) = Database::migrated(dialect).await;
+    let direct = direct.delete_on_release(true);
+    let proxy = Proxy::before(&database.url).await.unwrap();
+    let slow = MysqlRepo::connect(&proxy.url).await.unwrap();
+    // With its statements prepared, the next reply is that to the look.
+    slow.acquire(&claim("warm")).await.unwrap();
+    proxy.keep_next_reply();
+    let held = claim("job");
+    let acquiring = slow.acquire(&held);
+    let tenure = async {
+        proxy.keeps_a_reply().await;
+        let between = claim("job");
+        let answer = direct.acquire(&between).await.unwrap();
+        assert_eq!(direct.release(&between).await.unwrap(), Release::Released);
+        assert_eq!(database.row(&between.name), None, "the row is gone");
+        proxy.let_go();
+        answer
+    };
+    let (late, between) = tokio::join!(acquiring, tenure);
+    let (Acquire::Granted(late), Acquire::Granted(between)) = (late.unwrap(), between) else {
+        panic!("both were granted, one after the other")
+    };
+    assert!(late > between, "{late:?} is not above {between:?}");
+    assert!(database.row(&held.name).unwrap().contains(&late.get().to_string()));
+    assert_eq!(slow.renew(&held).await.unwrap(), Renew::Renewed);
 }
 
 /// A real wait, of the five seconds that a session of ours waits for a lock.

@@ -3,8 +3,6 @@
 #![allow(dead_code, reason = "each test target uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-pub(crate) mod proxy;
-
 use std::future::Future;
 use std::time::Duration;
 
@@ -102,6 +100,14 @@ impl Database {
             "UPDATE {table} SET acquired_at = acquired_at - INTERVAL {by_us} MICROSECOND, \
              expires_at = expires_at - INTERVAL {by_us} MICROSECOND, \
              released_at = released_at - INTERVAL {by_us} MICROSECOND, token = token - LEAST({by_us}, 0)"
+        ));
+    }
+
+    /// Makes one row expire, whose name is given in hexadecimal digits.
+    pub(crate) fn expire(&self, name: &str) {
+        let table = &self.quoted;
+        self.run(&format!(
+            "UPDATE {table} SET expires_at = UTC_TIMESTAMP(6) WHERE name = x'{name}'"
         ));
     }
 

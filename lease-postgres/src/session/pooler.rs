@@ -5,11 +5,11 @@
 //! execute another pod's release, without any error. So such a pooler is found out when a connection is opened, and not by
 //! the errors that it causes most of the time.
 
+use lease_diesel::{ConnectFailure, text};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, SimpleQueryMessage};
 
-use super::ConnectFailure;
-use crate::error::text;
+use super::failure;
 
 /// What each session of our own is set to, as options of the start-up message: a pooler refuses or ignores these, while a
 /// `SET` would go on to its other clients.
@@ -48,19 +48,19 @@ pub(super) fn refused_options(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::PROTOCOL_VIOLATION)
 }
 
-/// Fails if neither the session is ours alone nor the pooler keeps prepared statements apart. One round trip unless there
-/// is a pooler.
-pub(super) async fn check(client: &Client, mark: &Mark) -> Result<(), ConnectFailure> {
+/// Whether the session is ours alone. Fails if neither that is so nor the pooler keeps prepared statements apart. One round
+/// trip unless there is a pooler.
+pub(super) async fn check(client: &Client, mark: &Mark) -> Result<bool, ConnectFailure> {
     let ours = "SELECT current_setting('lease.session', true)";
-    let ours = column(client, ours).await.map_err(ConnectFailure::new)?;
+    let ours = column(client, ours).await.map_err(failure)?;
     if ours == [mark.0.as_str()] {
-        return Ok(());
+        return Ok(true);
     }
     match keeps_statements_apart(client).await {
-        Ok(true) => Ok(()),
+        Ok(true) => Ok(false),
         Ok(false) => Err(refused()),
         Err(error) if tells_of_a_pooler(&error) => Err(refused()),
-        Err(error) => Err(ConnectFailure::new(error)),
+        Err(error) => Err(failure(error)),
     }
 }
 

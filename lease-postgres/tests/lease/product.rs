@@ -51,6 +51,10 @@ const FORMS: &[Public] = &[
     Public::JobAcquire,
     Public::LeaseAcquireForever,
     Public::JobAcquireTakenForever,
+    Public::PeriodicNext,
+    Public::PeriodicRun,
+    Public::CampaignNext,
+    Public::CampaignRun,
 ];
 
 struct Server {

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 pub(crate) mod pgbouncer;
-pub(crate) mod proxy;
 pub(crate) mod socket;
 pub(crate) mod tls;
 
@@ -80,12 +79,17 @@ impl Database {
         self.own.sql(statements).unwrap();
     }
 
-    /// Changes a setting for new sessions of this database, such as `timezone = 'Europe/Prague'`.
+    /// What a query answers, a line for each row.
+    pub(crate) fn rows(&self, query: &str) -> Vec<String> {
+        self.own.sql(query).unwrap()
+    }
+
     /// The process ids of the sessions in it.
     pub(crate) fn sessions(&self) -> Vec<i32> {
         self.own.backend_pids().unwrap()
     }
 
+    /// Changes a setting for new sessions of this database, such as `timezone = 'Europe/Prague'`.
     pub(crate) fn set(&self, setting: &str) {
         self.run(&format!("ALTER DATABASE {} SET {setting}", self.name));
     }

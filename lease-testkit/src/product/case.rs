@@ -147,7 +147,7 @@ impl<'a, B: Backend> Pod<'a, B> {
                 while !matches!(repo.release(&claim).await, Ok(Release::Released | Release::NotHeld)) {}
             }));
         }
-        if case.public.waits() && case.met.is_some() {
+        if case.public.waits() && matches!(case.met, Some((Operation::Acquire, _))) {
             let (faults, time) = (self.faults.clone(), self.time.clone());
             tasks.push(tokio::spawn(async move {
                 time.sleep(OUTAGE).await;

@@ -42,7 +42,7 @@ impl Seen {
         self.under_way.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether a release was sent while the job ran.
+    /// Whether the job's lease was released while it ran. The undo of an earlier try is no such release.
     pub(super) fn overtook(&self) -> bool {
         self.overtook.load(Ordering::SeqCst)
     }
@@ -86,7 +86,13 @@ impl<R: Repo> Repo for Watched<R> {
 
     async fn release(&self, claim: &Claim) -> Result<Release, RepoError> {
         let _statement = self.seen.statement();
-        self.seen.overtook.fetch_or(self.probe.runs(), Ordering::SeqCst);
+        let is_the_jobs = self
+            .seen
+            .granted()
+            .last()
+            .is_some_and(|last| last == claim.holder.as_str());
+        let overtakes = is_the_jobs && self.probe.runs();
+        self.seen.overtook.fetch_or(overtakes, Ordering::SeqCst);
         self.repo.release(claim).await
     }
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use lease_core::{Held, LeaseRow, Operation, Outcome, Wait};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
-use super::case::{Case, GRACE, Pod, TTL};
+use super::case::{Case, GRACE, Pod, TTL, text};
 use super::point::{End, drop_at};
 use super::probe::WhenTold;
 use super::{Backend, ensure};
@@ -46,6 +47,14 @@ pub enum Public {
     HeldCancelled,
     /// `Held::until_lost`.
     HeldUntilLost,
+    /// `Periodic::next`.
+    PeriodicNext,
+    /// `Periodic::run`, until its first run ends the whole.
+    PeriodicRun,
+    /// `Campaign::next`.
+    CampaignNext,
+    /// `Campaign::run`, until its first leader ends the whole.
+    CampaignRun,
 }
 
 impl Public {
@@ -67,6 +76,10 @@ impl Public {
         Self::ShutDownStubborn,
         Self::HeldCancelled,
         Self::HeldUntilLost,
+        Self::PeriodicNext,
+        Self::PeriodicRun,
+        Self::CampaignNext,
+        Self::CampaignRun,
     ];
 
     /// The operations whose answers it can meet.
@@ -77,6 +90,8 @@ impl Public {
             Self::JobTryAcquire | Self::LeaseTryAcquire => &[Acquire, Release],
             Self::JobAcquire | Self::LeaseAcquireForever => &[Acquire, Release],
             Self::JobAcquireTaken | Self::JobAcquireTakenForever => &[Acquire, Release],
+            // A run that is lost is followed by another: what renewals do to one is seen with `Guard::run`.
+            Self::PeriodicNext | Self::PeriodicRun | Self::CampaignNext | Self::CampaignRun => &[Acquire, Release],
             Self::GuardRun | Self::ShutDownStubborn => &[Renew, Release],
             Self::HeldCancelled | Self::HeldUntilLost => &[Renew, Release],
             Self::GuardRelease | Self::ShutDown => &[Release],
@@ -87,7 +102,14 @@ impl Public {
     pub(super) const fn waits(self) -> bool {
         matches!(
             self,
-            Self::JobAcquire | Self::LeaseAcquireForever | Self::JobAcquireTaken | Self::JobAcquireTakenForever
+            Self::JobAcquire
+                | Self::LeaseAcquireForever
+                | Self::JobAcquireTaken
+                | Self::JobAcquireTakenForever
+                | Self::PeriodicNext
+                | Self::PeriodicRun
+                | Self::CampaignNext
+                | Self::CampaignRun
         )
     }
 
@@ -176,6 +198,32 @@ impl Case {
             Public::LeaseAcquireForever => gives_a_guard!(lease.acquire(name, options, Wait::Forever), Ok(_)),
             Public::JobAcquireTaken => gives_a_guard!(job.acquire(Wait::For(Duration::from_secs(15))), Ok(_)),
             Public::JobAcquireTakenForever => gives_a_guard!(job.acquire(Wait::Forever), Ok(_)),
+            Public::PeriodicNext => {
+                let mut periodic = job.clone().periodic(TTL).map_err(text)?;
+                gives_a_guard!(periodic.next(&CancellationToken::new()), Some(_))
+            }
+            Public::CampaignNext => {
+                let mut campaign = job.clone().campaign();
+                gives_a_guard!(campaign.next(&CancellationToken::new()), Some(_))
+            }
+            Public::PeriodicRun | Public::CampaignRun => {
+                let shutdown = CancellationToken::new();
+                let f = async |held: Held| {
+                    probe.job(&pod.time, self.lasts(), WhenTold::GoesOn)(held).await;
+                    shutdown.cancel();
+                    Ok::<_, std::fmt::Error>(())
+                };
+                pod.meet(self);
+                let end = match self.public {
+                    Public::PeriodicRun => {
+                        let periodic = job.clone().periodic(TTL).map_err(text)?;
+                        dropped!(periodic.run(shutdown.clone(), f))
+                    }
+                    _ => dropped!(job.clone().campaign().run(shutdown.clone(), f)),
+                };
+                ensure!(matches!(end, End::Dropped) || probe.has_started(), "it did not run");
+                Ok(Reached::new(&end, probe.has_started()))
+            }
             Public::GuardRun => {
                 let (guard, f) = (pod.guard().await?, f());
                 pod.meet(self);

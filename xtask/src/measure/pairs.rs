@@ -11,6 +11,7 @@ use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
 use lease_core::{BootClock, Clock, Lease};
 use lease_postgres::PostgresRepo;
+use lease_testkit::servers::Dialect;
 use serde_json::json;
 
 use super::database::Measured;
@@ -20,6 +21,8 @@ use crate::machine::Machine;
 use crate::report::{Report, note};
 
 const TTL: Duration = Duration::from_secs(60);
+
+mod mysql;
 
 /// Connections, and the least ratio that is good enough. A single connection pays for the way to the keeper's thread and back
 /// with time in which the server has nothing to do.
@@ -37,10 +40,26 @@ pub(crate) struct Args {
     /// How many seconds each run takes.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
+    /// Which server: on MySQL and MariaDB ours runs against the same statements in a bare loop of the driver.
+    #[arg(long, value_enum, default_value_t = Engine::Postgres)]
+    engine: Engine,
+}
+
+/// A kind of server.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Engine {
+    Postgres,
+    Mysql,
+    Mariadb,
 }
 
 /// The verb.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    match args.engine {
+        Engine::Postgres => {}
+        Engine::Mysql => return mysql::run(args, Dialect::Mysql),
+        Engine::Mariadb => return mysql::run(args, Dialect::MariaDb),
+    }
     optimized()?;
     let pgbench = Machine::look()
         .postgres

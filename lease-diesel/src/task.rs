@@ -8,9 +8,9 @@ use std::time::Duration;
 use lease_core::{RepoError, RepoErrorKind};
 use tokio::time::timeout;
 
-use crate::error::{Failure, Subject, Verdict, explain, text};
-use crate::pool::Door;
-use crate::target::{Session, Target};
+use crate::checkout::{Checkout, Door};
+use crate::error::text;
+use crate::{Engine, Failure, Session, Subject, Verdict};
 
 /// How often a statement is tried in all that the server refused for no reason we know.
 const UNEXPLAINED_TRIES: u32 = 3;
@@ -18,7 +18,8 @@ const UNEXPLAINED_TRIES: u32 = 3;
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Something to do on one connection.
-pub(crate) trait Task: Send + 'static {
+pub trait Task<E: Engine>: Send + 'static {
+    /// What comes of it.
     type Answer: Send + 'static;
 
     /// What errors say it was.
@@ -26,15 +27,15 @@ pub(crate) trait Task: Send + 'static {
 
     /// Does it once. It is called again after a conflict, and on another connection when one turned out to be dead: then
     /// it may have been done already.
-    fn attempt(&mut self, session: &mut Session<'_>) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+    fn attempt(&mut self, session: &mut Session<'_, E>) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
 
 /// Runs a task to its end or its limit.
-pub(crate) async fn within<T: Task>(
+pub(crate) async fn within<E: Engine, T: Task<E>>(
     limit: Duration,
-    target: &Target,
+    target: &E::Target,
     task: T,
-    door: Door,
+    door: Door<E>,
     progress: &Progress,
 ) -> Result<T::Answer, RepoError> {
     let subject = task.subject();
@@ -43,10 +44,10 @@ pub(crate) async fn within<T: Task>(
         .unwrap_or_else(|_| Err(progress.out_of_time(&subject, limit)))
 }
 
-async fn run<T: Task>(
-    target: &Target,
+async fn run<E: Engine, T: Task<E>>(
+    target: &E::Target,
     mut task: T,
-    door: Door,
+    door: Door<E>,
     subject: &Subject,
     progress: &Progress,
 ) -> Result<T::Answer, RepoError> {
@@ -63,13 +64,13 @@ async fn run<T: Task>(
                 return Ok(answer);
             }
             Err(Failure::Decided(error)) => {
-                connection.ended_in_order();
+                give_back(connection, &error);
                 return Err(doubted(subject, in_doubt, error));
             }
             Err(Failure::Driver(error)) => error,
         };
         tries += 1;
-        match explain(&mut session, subject, error).await {
+        match E::explain(&mut session, subject, error).await {
             Verdict::Conflict(error) => progress.set(Phase::Failed(doubted(subject, in_doubt, error))),
             Verdict::Unexplained(error) if tries < UNEXPLAINED_TRIES => {
                 progress.set(Phase::Failed(doubted(subject, in_doubt, error)));
@@ -79,7 +80,7 @@ async fn run<T: Task>(
                 return Err(doubted(subject, in_doubt, error));
             }
             Verdict::Gone(error) => {
-                // The pool does not notice that an idle connection has died. Another one may live, a fresh one does.
+                // The pool did not notice that an idle connection had died. Another one may live, a fresh one does.
                 if !connection.was_used_before() {
                     return Err(error);
                 }
@@ -93,11 +94,9 @@ async fn run<T: Task>(
                 continue;
             }
             Verdict::Final(error) => {
-                // The server answered, so the session is sound. A read-only one is of no use, though, nor one to a node
-                // that is not part of its cluster.
-                let of_no_use = matches!(error.kind(), RepoErrorKind::ReadOnly | RepoErrorKind::Unavailable);
-                if !error.may_have_executed() && !of_no_use {
-                    connection.ended_in_order();
+                // Unless the server answered, the session may be gone.
+                if !error.may_have_executed() {
+                    give_back(connection, &error);
                 }
                 return Err(doubted(subject, in_doubt, error));
             }
@@ -105,6 +104,14 @@ async fn run<T: Task>(
         if tries > 1 {
             pause(Duration::from_millis(1 << tries.min(6)).min(MAX_PAUSE)).await;
         }
+    }
+}
+
+/// Gives a sound connection back, unless it is to a server that is of no use: one that is read-only, or not part of its
+/// cluster.
+fn give_back<E: Engine>(connection: Checkout<E>, error: &RepoError) {
+    if !matches!(error.kind(), RepoErrorKind::ReadOnly | RepoErrorKind::Unavailable) {
+        connection.ended_in_order();
     }
 }
 
@@ -122,7 +129,7 @@ fn doubted(subject: &Subject, in_doubt: bool, error: RepoError) -> RepoError {
     clippy::disallowed_methods,
     reason = "a pause between two tries inside one operation, whose limit bounds it; no lease's time hangs on it"
 )]
-pub(crate) async fn pause(longest: Duration) {
+pub async fn pause(longest: Duration) {
     let random = u32::try_from(RandomState::new().hash_one(()) % 500).unwrap_or(0);
     tokio::time::sleep(longest * (500 + random) / 1_000).await;
 }

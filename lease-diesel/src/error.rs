@@ -1,0 +1,208 @@
+//! What an error is about, what comes of it, and errors of connections. What a failed statement means is the engine's to
+//! say.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use deadpool::managed::TimeoutType;
+use diesel::result::Error as DieselError;
+use diesel_async::pooled_connection::PoolError as ManagerError;
+use diesel_async::pooled_connection::deadpool::PoolError;
+use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
+
+/// What an error is about.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    operation: Operation,
+    lease: Option<LeaseName>,
+    deletes: bool,
+}
+
+impl Subject {
+    /// An operation on several leases, or on none.
+    #[must_use]
+    pub fn new(operation: Operation) -> Self {
+        Self {
+            operation,
+            lease: None,
+            deletes: false,
+        }
+    }
+
+    /// An operation on one lease.
+    #[must_use]
+    pub fn of(operation: Operation, lease: &LeaseName) -> Self {
+        Self {
+            lease: Some(lease.clone()),
+            ..Self::new(operation)
+        }
+    }
+
+    /// Whether it may delete rows, which needs one more grant. It does not unless it is told.
+    #[must_use]
+    pub fn deleting(mut self, deletes: bool) -> Self {
+        self.deletes = deletes;
+        self
+    }
+
+    /// Whether it may delete rows.
+    #[must_use]
+    pub fn deletes(&self) -> bool {
+        self.deletes
+    }
+
+    /// An error about it.
+    #[must_use]
+    pub fn error(&self, kind: RepoErrorKind) -> RepoError {
+        let error = RepoError::new(kind, self.operation);
+        match &self.lease {
+            Some(name) => error.with_lease(name),
+            None => error,
+        }
+    }
+}
+
+/// Why a task failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// What the driver reported, still to be explained.
+    Driver(DieselError),
+    /// Explained already; nothing is under way in the session, and no transaction is open.
+    Decided(RepoError),
+}
+
+impl From<DieselError> for Failure {
+    fn from(error: DieselError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<RepoError> for Failure {
+    fn from(error: RepoError) -> Self {
+        Self::Decided(error)
+    }
+}
+
+/// An error, and whether to try the task again.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Other transactions were in the way: again, as long as there is time.
+    Conflict(RepoError),
+    /// The server refused the statement and nothing is wrong that we know of: again, a few times.
+    Unexplained(RepoError),
+    /// The session is gone, and whether the statement was executed is open: again if the session may have died in the pool,
+    /// which not every driver notices.
+    Gone(RepoError),
+    /// Not again.
+    Final(RepoError),
+}
+
+/// What a look at the server found to be wrong.
+#[derive(Debug)]
+pub struct Reason {
+    /// What to do about it.
+    pub kind: RepoErrorKind,
+    /// What it is, as a sentence without a full stop.
+    pub text: String,
+}
+
+impl Reason {
+    /// A reason in words.
+    pub fn new(kind: RepoErrorKind, text: impl Into<String>) -> Self {
+        Self {
+            kind,
+            text: text.into(),
+        }
+    }
+
+    /// An error that says the reason, and keeps what the driver reported as its source.
+    #[must_use]
+    pub fn error(self, subject: &Subject, cause: Option<DieselError>) -> RepoError {
+        subject
+            .error(self.kind)
+            .with_source(Explained { text: self.text, cause })
+    }
+}
+
+/// A cause with what was found out about it.
+#[derive(Debug)]
+struct Explained {
+    text: String,
+    cause: Option<DieselError>,
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl StdError for Explained {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}
+
+/// A connection could not be opened. Nothing was executed.
+///
+/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
+#[derive(Debug)]
+pub struct ConnectFailure {
+    /// What to do about it.
+    pub kind: RepoErrorKind,
+    /// What the driver reported.
+    pub source: Box<dyn StdError + Send + Sync>,
+}
+
+impl ConnectFailure {
+    /// The server gave no connection, and may give one later.
+    pub fn unavailable(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self {
+            kind: RepoErrorKind::Unavailable,
+            source: source.into(),
+        }
+    }
+
+    /// The error of whoever needed the connection.
+    #[must_use]
+    pub fn error(self, subject: &Subject) -> RepoError {
+        subject.error(self.kind).with_source(self.source).never_executed()
+    }
+
+    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
+        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
+    }
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl StdError for ConnectFailure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.source()
+    }
+}
+
+/// An error with a text of our own and no cause.
+pub fn text(text: impl Into<String>) -> Box<dyn StdError + Send + Sync> {
+    text.into().into()
+}
+
+/// The pool gave no connection. Nothing was executed.
+pub(crate) fn no_connection(subject: &Subject, error: PoolError) -> RepoError {
+    let kind = match error {
+        PoolError::Backend(ManagerError::ConnectionError(diesel::ConnectionError::CouldntSetupConfiguration(
+            DieselError::QueryBuilderError(boxed),
+        ))) => match boxed.downcast::<ConnectFailure>() {
+            Ok(failure) => return failure.error(subject),
+            Err(other) => return subject.error(RepoErrorKind::Other).with_source(other).never_executed(),
+        },
+        PoolError::Timeout(TimeoutType::Wait) => RepoErrorKind::Timeout,
+        PoolError::NoRuntimeSpecified => RepoErrorKind::Config,
+        _ => RepoErrorKind::Unavailable,
+    };
+    subject.error(kind).with_source(error).never_executed()
+}

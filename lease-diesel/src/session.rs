@@ -1,0 +1,55 @@
+//! [`Session`]: a connection that knows its table.
+
+use diesel::deserialize::FromSqlRow;
+use diesel::expression::QueryMetadata;
+use diesel::query_dsl::CompatibleType;
+use diesel::result::QueryResult;
+use diesel_async::{AsyncConnectionCore, RunQueryDsl};
+
+use crate::{Bound, Engine, Statement};
+
+/// The kind of SQL that an engine's connection speaks.
+pub type Backend<E> = <<E as Engine>::Connection as AsyncConnectionCore>::Backend;
+
+/// A connection, and the table that its statements are about.
+pub struct Session<'a, E: Engine> {
+    /// The driver's connection.
+    pub connection: &'a mut E::Connection,
+    /// Which table.
+    pub target: &'a E::Target,
+    /// What was found out about the connection.
+    pub found: E::Found,
+}
+
+impl<E: Engine> Session<'_, E> {
+    /// Runs a statement and reads all it answers.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub async fn rows<S: Statement, T>(&mut self, statement: S, values: &[E::Value<'_>]) -> QueryResult<Vec<T>>
+    where
+        T: FromSqlRow<<S::Row as CompatibleType<T, Backend<E>>>::SqlType, Backend<E>> + Send + 'static,
+        S::Row: CompatibleType<T, Backend<E>, SqlType: 'static>,
+        Backend<E>: QueryMetadata<S::Row>,
+    {
+        let rows = match E::rewrite(self.target, S::TEXT) {
+            None => Bound::new(statement, values).load(self.connection).await,
+            Some(text) => Bound::with_text(statement, values, text).load(self.connection).await,
+        }?;
+        E::ended(self).await?;
+        Ok(rows)
+    }
+
+    /// Runs a statement and answers how many rows it changed.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub async fn execute<S: Statement>(&mut self, statement: S, values: &[E::Value<'_>]) -> QueryResult<usize> {
+        let count = match E::rewrite(self.target, S::TEXT) {
+            None => Bound::new(statement, values).execute(self.connection).await,
+            Some(text) => Bound::with_text(statement, values, text).execute(self.connection).await,
+        }?;
+        E::ended(self).await?;
+        Ok(count)
+    }
+}
