@@ -32,9 +32,13 @@ impl<E: Engine> Session<'_, E> {
         S::Row: CompatibleType<T, Backend<E>, SqlType: 'static>,
         Backend<E>: QueryMetadata<S::Row>,
     {
-        let rows = match E::rewrite(self.target, S::TEXT) {
+        let rows = match self.pieces::<S>() {
             None => Bound::new(statement, values).load(self.connection).await,
-            Some(text) => Bound::with_text(statement, values, text).load(self.connection).await,
+            Some(pieces) => {
+                Bound::with_pieces(statement, values, pieces)
+                    .load(self.connection)
+                    .await
+            }
         }?;
         E::ended(self).await?;
         Ok(rows)
@@ -45,11 +49,20 @@ impl<E: Engine> Session<'_, E> {
     /// # Errors
     /// What the driver reports.
     pub async fn execute<S: Statement>(&mut self, statement: S, values: &[E::Value<'_>]) -> QueryResult<usize> {
-        let count = match E::rewrite(self.target, S::TEXT) {
+        let count = match self.pieces::<S>() {
             None => Bound::new(statement, values).execute(self.connection).await,
-            Some(text) => Bound::with_text(statement, values, text).execute(self.connection).await,
+            Some(pieces) => {
+                Bound::with_pieces(statement, values, pieces)
+                    .execute(self.connection)
+                    .await
+            }
         }?;
         E::ended(self).await?;
         Ok(count)
+    }
+
+    /// A statement's text for another table than that which it names. `None` if it is that one.
+    fn pieces<S: Statement>(&self) -> Option<Vec<String>> {
+        S::TEXT.split('$').map(|piece| E::rewrite(self.target, piece)).collect()
     }
 }

@@ -3,7 +3,6 @@
 //! `diesel::sql_query` and the query builder's `UPDATE` are prepared anew at each use, which halves the throughput; a query
 //! fragment of a fixed text and a static id is kept by the connection.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use diesel::backend::Backend;
@@ -32,7 +31,8 @@ pub trait Parameter<DB: Backend>: Send + Sync {
 ///
 /// `OWN_TEXT` says that the text is the statement's own. With any other the connection must not keep it under its type.
 pub struct Bound<'a, S, V, const OWN_TEXT: bool> {
-    text: Cow<'static, str>,
+    /// What stands in the text's place, between one `$` of it and the next.
+    pieces: Option<Vec<String>>,
     values: &'a [V],
     statement: PhantomData<S>,
 }
@@ -41,7 +41,7 @@ impl<'a, S: Statement, V> Bound<'a, S, V, true> {
     /// The statement as it is.
     pub fn new(_: S, values: &'a [V]) -> Self {
         Self {
-            text: Cow::Borrowed(S::TEXT),
+            pieces: None,
             values,
             statement: PhantomData,
         }
@@ -49,22 +49,26 @@ impl<'a, S: Statement, V> Bound<'a, S, V, true> {
 }
 
 impl<'a, S: Statement, V> Bound<'a, S, V, false> {
-    /// The statement with another text, such as one about a table with a name of its own.
-    pub fn with_text(_: S, values: &'a [V], text: String) -> Self {
+    /// The statement about a table with a name of its own: each piece of the text, which has been split at each `$`, with that name in it. The
+    /// name itself may have one, and means no value by it.
+    pub fn with_pieces(_: S, values: &'a [V], pieces: Vec<String>) -> Self {
         Self {
-            text: Cow::Owned(text),
+            pieces: Some(pieces),
             values,
             statement: PhantomData,
         }
     }
 }
 
-impl<DB: Backend, S: Statement, V: Parameter<DB>, const OWN_TEXT: bool> QueryFragment<DB>
-    for Bound<'_, S, V, OWN_TEXT>
-{
-    /// Diesel numbers parameters by their place, so a value that occurs twice is bound twice.
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        let mut pieces = self.text.split('$');
+impl<S, V, const OWN_TEXT: bool> Bound<'_, S, V, OWN_TEXT> {
+    fn walk<'b, DB: Backend>(
+        &'b self,
+        mut pieces: impl Iterator<Item = &'b str>,
+        out: &mut AstPass<'_, 'b, DB>,
+    ) -> QueryResult<()>
+    where
+        V: Parameter<DB>,
+    {
         out.push_sql(pieces.next().unwrap_or_default());
         for piece in pieces {
             let Some(number) = piece.chars().next().and_then(|first| first.to_digit(10)) else {
@@ -74,12 +78,24 @@ impl<DB: Backend, S: Statement, V: Parameter<DB>, const OWN_TEXT: bool> QueryFra
             };
             let at = (number as usize).checked_sub(1);
             match at.and_then(|at| self.values.get(at)) {
-                Some(value) => value.bind(&mut out)?,
+                Some(value) => value.bind(out)?,
                 None => return Err(Error::QueryBuilderError(format!("no value for ${number}").into())),
             }
             out.push_sql(&piece[1..]);
         }
         Ok(())
+    }
+}
+
+impl<DB: Backend, S: Statement, V: Parameter<DB>, const OWN_TEXT: bool> QueryFragment<DB>
+    for Bound<'_, S, V, OWN_TEXT>
+{
+    /// Diesel numbers parameters by their place, so a value that occurs twice is bound twice.
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        match &self.pieces {
+            None => self.walk(S::TEXT.split('$'), &mut out),
+            Some(pieces) => self.walk(pieces.iter().map(String::as_str), &mut out),
+        }
     }
 }
 

@@ -73,7 +73,7 @@ mod pgbouncer {
 mod named {
     use super::*;
 
-    harness!(Named: Database::for_table("my ops.Task Leases'"));
+    harness!(Named: Database::for_table("my ops.Task $1 Leases?'"));
     conformance!(Named; inspect; ignore = "needs PostgreSQL: cargo xtask test");
 }
 
