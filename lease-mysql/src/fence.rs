@@ -43,7 +43,7 @@ statement! {
 #[non_exhaustive]
 pub enum FenceError {
     /// The lease is not this holder's any more: expired, released, evicted or taken over. Nothing may be written.
-    #[error("lease {name:?} is not held under token {token} any more: nothing may be written under it", token = token.get())]
+    #[error("lease {name:?} is not held under token {token} any more: nothing may be written under it", name = name.as_str(), token = token.get())]
     Stale {
         /// Which lease.
         name: LeaseName,
