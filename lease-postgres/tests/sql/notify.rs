@@ -291,8 +291,9 @@ async fn who_leaves_at_any_time_leaves_no_connection() {
         drop(waited.await);
         drop(gone);
     }
-    until("with its repo, a connection is closed", 20 * S, || all() == before).await;
-    assert_eq!(listening(), 0);
+    // Sessions that were just closed may have been among those before.
+    let closed = || all() <= before && listening() == 0;
+    until("with its repo, a connection is closed", 20 * S, closed).await;
     // With the repo there, after a while; and it can be waited on again.
     for _ in 0..2 {
         listens(&repo, &job).await;
