@@ -45,7 +45,10 @@ fn a_late_holder_commits_nothing_and_the_next_one_counts_on() {
         .sql("UPDATE task_leases SET expires_at = clock_timestamp() - interval '1 second'")
         .unwrap();
     let refused = first.says("refused: ");
-    assert!(refused.contains("is not held under token"), "{refused}");
+    assert!(
+        refused.contains(r#"lease "counter" is not held under token"#),
+        "{refused}"
+    );
     assert!(first.ends().success());
     let (left_at, _) = counter();
     let second = pod();

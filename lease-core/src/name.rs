@@ -1,6 +1,7 @@
 //! The words that identify: [`LeaseName`], [`Label`], [`Holder`], [`Token`]; and [`Note`], an operator's reason.
 //!
-//! Each is parsed once and can then only hold a legal value. Nothing is ever cut or folded to fit.
+//! Each is parsed once and can then only hold a legal value. Nothing is ever cut or folded to fit. They share one file, long as it
+//! is, since they are of one kind, and its tests hold for all of them.
 
 use std::fmt;
 use std::sync::Arc;
