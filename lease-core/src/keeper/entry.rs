@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::call::{Answered, Call, Reply, Sent, call};
-use super::{Context, Given, TenureId};
+use super::{Context, Given, Outgoing, TenureId};
 use crate::held::Tenancy;
 use crate::names::Reservation;
 use crate::observe::Event as Told;
@@ -209,7 +209,7 @@ impl Entry {
                 context.calls.push(self.release(context, id, now, at_least_for));
             }
             Effect::Grant(token) => self.grant(context, token),
-            Effect::Refuse(refusal) => self.refuse(refusal),
+            Effect::Refuse(refusal) => self.refuse(context, refusal),
             Effect::Stop(cause) => {
                 let stop = self.stop(cause);
                 if let Some((name, token)) = self.held() {
@@ -235,7 +235,7 @@ impl Entry {
         }
     }
 
-    fn grant(&mut self, context: &Context, token: Token) {
+    fn grant(&mut self, context: &mut Context, token: Token) {
         let Claim { name, holder, .. } = &self.claim;
         let (clock, drop_at) = (context.clock.clone(), self.tenure.drop_at());
         let tenancy = Tenancy::new(
@@ -255,12 +255,11 @@ impl Entry {
             token,
         });
         if let Some(reply) = self.reply.take() {
-            // If nobody is there any more, `Abandoned` is on its way.
-            drop(reply.send(Given::Granted(tenancy)));
+            context.outbox.push(Outgoing::Given(reply, Given::Granted(tenancy)));
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    fn refuse(&mut self, context: &mut Context, refusal: Refusal) {
         let given = match refusal {
             Refusal::Busy => Given::Busy(self.incumbent.take()),
             Refusal::Failed => Given::Failed(self.last_error.clone().unwrap_or_else(|| self.late())),
@@ -268,7 +267,7 @@ impl Entry {
             Refusal::ShuttingDown => Given::ShuttingDown,
         };
         if let Some(reply) = self.reply.take() {
-            drop(reply.send(given));
+            context.outbox.push(Outgoing::Given(reply, given));
         }
     }
 
@@ -288,7 +287,7 @@ impl Entry {
         }
     }
 
-    fn settle(&mut self, context: &Context, settlement: Settlement) {
+    fn settle(&mut self, context: &mut Context, settlement: Settlement) {
         let release = match settlement {
             Settlement::Released => Ok(Release::Released),
             Settlement::NotHeld => Ok(Release::NotHeld),
@@ -305,7 +304,7 @@ impl Entry {
         }
         self.reservation = None;
         if let Some(settle) = self.settle.take() {
-            drop(settle.send(release));
+            context.outbox.push(Outgoing::Settled(settle, release));
         }
     }
 
