@@ -12,8 +12,8 @@ use crate::names::Reservation;
 use crate::observe::Event as Told;
 use crate::tenure::{self, Cause, Effect, Event, Phase, Refusal, Settlement, Spread, Tenure};
 use crate::{
-    Acquire, Claim, Incumbent, LeaseName, Loss, Moment, Operation, RELEASE_LIMIT, Release, Renew, RepoError,
-    RepoErrorKind, Stop, Timing, Token,
+    Acquire, Claim, Incumbent, LeaseName, Loss, Moment, Operation, Release, Renew, RepoError, RepoErrorKind, Stop,
+    Timing, Token,
 };
 
 pub(super) struct Entry {
@@ -112,7 +112,11 @@ impl Entry {
     }
 
     fn release(&self, context: &Context, id: TenureId, now: Moment, at_least_for: Duration) -> Call {
-        let claim = self.claim.clone().limit(RELEASE_LIMIT).at_least_for(at_least_for);
+        let claim = self
+            .claim
+            .clone()
+            .limit(self.tenure.timing().release_limit())
+            .at_least_for(at_least_for);
         let sent = Sent {
             id,
             at: now,
