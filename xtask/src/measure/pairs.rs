@@ -188,7 +188,7 @@ fn pgbench_script() -> anyhow::Result<String> {
 }
 
 /// A statement with its semicolon.
-fn statement(name: &str) -> Option<&'static str> {
+pub(super) fn statement(name: &str) -> Option<&'static str> {
     let (_, rest) = STATEMENTS.split_once(&format!("-- {name}\n"))?;
     rest.lines().next()
 }
