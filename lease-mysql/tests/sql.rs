@@ -22,6 +22,8 @@ mod foreign_pool;
 mod galera;
 #[path = "sql/go.rs"]
 mod go;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/laws.rs"]
 mod laws;
 #[path = "sql/schema.rs"]

@@ -18,6 +18,8 @@ mod faults;
 mod foreign_pool;
 #[path = "sql/go.rs"]
 mod go;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/hosts.rs"]
 mod hosts;
 #[path = "sql/isolation.rs"]
