@@ -10,6 +10,8 @@ mod bad_input;
 mod batch;
 #[path = "sql/conflicts.rs"]
 mod conflicts;
+#[path = "sql/damage.rs"]
+mod damage;
 #[path = "sql/diagnose.rs"]
 mod diagnose;
 #[path = "sql/faults.rs"]
