@@ -73,7 +73,7 @@ fn lay_out(book: &Path) -> anyhow::Result<usize> {
         }
         let to = source.join(page);
         fs::create_dir_all(to.parent().unwrap_or(&source))?;
-        fs::write(to, rewritten(&text, |target| to_interface(page, target)))?;
+        fs::write(to, rewritten(&text, |target| in_the_book(page, target)))?;
     }
     Ok(chapters.len())
 }
@@ -97,15 +97,16 @@ fn rewritten(text: &str, new: impl Fn(&str) -> Option<String>) -> String {
     result
 }
 
-/// A link to a crate's docs or folder, which in the book is one to its interface.
-fn to_interface(page: &str, target: &str) -> Option<String> {
+/// A link to a crate's docs or folder, which in the book is one to its interface; and one to the summary, which is on every page.
+fn in_the_book(page: &str, target: &str) -> Option<String> {
     let (path, heading) = resolved(page, target)?;
+    let up = "../".repeat(page.matches('/').count());
     let name = match path.strip_suffix("/src/docs.md") {
         Some(name) => name,
+        None if path == SUMMARY => return Some(format!("{up}index.html")),
         None if root().join(&path).join("Cargo.toml").is_file() => &path,
         None => return None,
     };
-    let up = "../".repeat(page.matches('/').count());
     let heading = heading.map(|heading| format!("#{heading}")).unwrap_or_default();
     Some(format!("{up}{INTERFACES}/{}/index.html{heading}", name.replace('-', "_")))
 }
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn links_to_crates_lead_to_their_interfaces() {
         let page = "docs/getting-started/postgres.md";
-        let of = |target| to_interface(page, target);
+        let of = |target| in_the_book(page, target);
         assert_eq!(
             of("../../lease-postgres/src/docs.md#failover").as_deref(),
             Some("../../api/lease_postgres/index.html#failover")

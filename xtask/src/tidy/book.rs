@@ -47,7 +47,7 @@ pub(crate) fn chapters(summary: &str) -> BTreeSet<String> {
 fn leaving(page: &File, chapters: &BTreeSet<String>) -> Vec<Finding> {
     let leaves = |target: &str| {
         let (path, _) = resolved(&page.path, target)?;
-        let is_page = path.ends_with(".md") && !path.ends_with("/src/docs.md");
+        let is_page = path.ends_with(".md") && !path.ends_with("/src/docs.md") && path != SUMMARY;
         (is_page && !chapters.contains(&path)).then_some(path)
     };
     let found = links(&page.text).into_iter().filter_map(|link| {
