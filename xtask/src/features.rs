@@ -27,7 +27,7 @@ impl Package {
         if features.is_empty() {
             features
         } else {
-            [&[""], &features[..]].concat()
+            [&[""][..], &features].concat()
         }
     }
 }
