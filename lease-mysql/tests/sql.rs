@@ -28,6 +28,8 @@ mod go;
 mod grants;
 #[path = "sql/laws.rs"]
 mod laws;
+#[path = "sql/moving.rs"]
+mod moving;
 #[path = "sql/schema.rs"]
 mod schema;
 #[path = "sql/settings.rs"]

@@ -26,6 +26,8 @@ mod hosts;
 mod isolation;
 #[path = "sql/laws.rs"]
 mod laws;
+#[path = "sql/moving.rs"]
+mod moving;
 #[path = "sql/notify.rs"]
 mod notify;
 #[path = "sql/pgbouncer.rs"]
