@@ -295,11 +295,19 @@ fn hostile_names_and_reasons_are_only_text_for_every_command() {
         assert_eq!(ran, name);
         world.text(&["pause", name, "--for", "1h", "--reason", name, "--by", "ops"]);
         let (row, code) = world.json(&["show", name]);
-        assert_eq!((row["name"].as_str(), row["note"].as_str(), code), (Some(name), Some(name), 0));
+        assert_eq!(
+            (row["name"].as_str(), row["note"].as_str(), code),
+            (Some(name), Some(name), 0)
+        );
         world.text(&["resume", name]);
     }
     let (rows, _) = world.json(&["list"]);
-    let mut listed: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let mut listed: Vec<&str> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
     let mut expected = hostile;
     listed.sort_unstable();
     expected.sort_unstable();

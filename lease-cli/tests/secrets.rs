@@ -97,7 +97,12 @@ fn nobody_learns_the_url_of_a_file() {
     let lister = Lister::looks_for("QX7Zhunter2");
     let demo = said(&mut lease(&["demo", "--url-file", &file]));
     assert_eq!(demo.code, 0, "{}{}", demo.out, demo.err);
-    assert!(!demo.out.contains("QX7Z") && !demo.err.contains("QX7Z"), "{}{}", demo.out, demo.err);
+    assert!(
+        !demo.out.contains("QX7Z") && !demo.err.contains("QX7Z"),
+        "{}{}",
+        demo.out,
+        demo.err
+    );
     lister.has_found_nothing();
 }
 
@@ -116,7 +121,12 @@ fn nobody_learns_the_password_of_a_server() {
     for arguments in [&["migrate"][..], &["list"], &["doctor"], &["list", "--json"]] {
         let said = said(lease(arguments).env("LEASE_URL_FILE", &file));
         assert_eq!(said.code, 0, "{}{}", said.out, said.err);
-        assert!(!said.out.contains("QX7Z") && !said.err.contains("QX7Z"), "{}{}", said.out, said.err);
+        assert!(
+            !said.out.contains("QX7Z") && !said.err.contains("QX7Z"),
+            "{}{}",
+            said.out,
+            said.err
+        );
     }
     a_job_says_nothing(folder.path(), &url, "QX7Zhunter2");
     // And when it does not work.
@@ -131,7 +141,12 @@ fn nobody_learns_the_password_of_a_server() {
         for arguments in [&["list"][..], &["doctor"], &["run", "job", "-vv", "--", "true"]] {
             let said = said(lease(arguments).env("LEASE_URL", &wrong));
             assert_ne!(said.code, 0, "{}", said.out);
-            assert!(!said.out.contains("QX7Z") && !said.err.contains("QX7Z"), "{}{}", said.out, said.err);
+            assert!(
+                !said.out.contains("QX7Z") && !said.err.contains("QX7Z"),
+                "{}{}",
+                said.out,
+                said.err
+            );
         }
     }
     database

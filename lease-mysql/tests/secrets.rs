@@ -71,7 +71,9 @@ async fn nothing_that_is_logged_has_the_password(dialect: Dialect) {
     let name = database.name();
     let user = &name[..32.min(name.len())];
     let sql = |text: &str| database.sql(text).unwrap();
-    sql(&format!("CREATE USER {user} IDENTIFIED BY '{SECRET}'; GRANT ALL ON `{name}`.* TO {user}"));
+    sql(&format!(
+        "CREATE USER {user} IDENTIFIED BY '{SECRET}'; GRANT ALL ON `{name}`.* TO {user}"
+    ));
     let (_, place) = database.url().rsplit_once('@').unwrap();
     let url = format!("mysql://{user}:{SECRET}@{place}");
 
@@ -79,7 +81,11 @@ async fn nothing_that_is_logged_has_the_password(dialect: Dialect) {
     note(&repo);
     repo.migrate().await.unwrap();
     let holder = Label::new("pod").unwrap().new_holder();
-    let claim = Claim::new(LeaseName::from_static("job"), holder, std::time::Duration::from_secs(30));
+    let claim = Claim::new(
+        LeaseName::from_static("job"),
+        holder,
+        std::time::Duration::from_secs(30),
+    );
     assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
     repo.renew(&claim).await.unwrap();
     note(repo.diagnose().await.unwrap());

@@ -67,14 +67,20 @@ async fn nothing_that_is_logged_has_the_password() {
     note(&repo);
     repo.migrate().await.unwrap();
     let holder = Label::new("pod").unwrap().new_holder();
-    let claim = Claim::new(LeaseName::from_static("job"), holder, std::time::Duration::from_secs(30));
+    let claim = Claim::new(
+        LeaseName::from_static("job"),
+        holder,
+        std::time::Duration::from_secs(30),
+    );
     assert!(matches!(repo.acquire(&claim).await, Ok(Acquire::Granted(_))));
     repo.renew(&claim).await.unwrap();
     note(repo.diagnose().await.unwrap());
     note(repo.list().await.unwrap());
     // Its sessions are ended, and its password is another.
     sql(&format!("ALTER ROLE {role} PASSWORD 'another'"));
-    sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"));
+    sql(&format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+    ));
     note(repo.renew(&claim).await.unwrap_err());
     for wrong in [
         url.clone(),

@@ -34,14 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 }
 
 /// The advisories are left out: their database is no package, and a check must not change its mind over night.
-const DENY: [&str; 6] = [
-    "--workspace",
-    "--all-features",
-    "check",
-    "bans",
-    "licenses",
-    "sources",
-];
+const DENY: [&str; 6] = ["--workspace", "--all-features", "check", "bans", "licenses", "sources"];
 
 fn by_cargo() -> [(&'static str, Command); 4] {
     let everything = ["--workspace", "--all-features"];

@@ -108,7 +108,10 @@ fn in_the_book(page: &str, target: &str) -> Option<String> {
         None => return None,
     };
     let heading = heading.map(|heading| format!("#{heading}")).unwrap_or_default();
-    Some(format!("{up}{INTERFACES}/{}/index.html{heading}", name.replace('-', "_")))
+    Some(format!(
+        "{up}{INTERFACES}/{}/index.html{heading}",
+        name.replace('-', "_")
+    ))
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -137,7 +140,10 @@ mod tests {
             of("../../lease-postgres/src/docs.md#failover").as_deref(),
             Some("../../api/lease_postgres/index.html#failover")
         );
-        assert_eq!(of("../../lease-core").as_deref(), Some("../../api/lease_core/index.html"));
+        assert_eq!(
+            of("../../lease-core").as_deref(),
+            Some("../../api/lease_core/index.html")
+        );
         assert_eq!(of("next.md"), None);
         assert_eq!(of("../../examples/k8s/grants.sql"), None);
     }
@@ -154,6 +160,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(lay_out(folder.path()).unwrap() > 30);
         let summary = fs::read_to_string(folder.path().join("src/SUMMARY.md")).unwrap();
-        assert!(summary.contains("](docs/guarantees.md)") && summary.contains("](README.md)"), "{summary}");
+        assert!(
+            summary.contains("](docs/guarantees.md)") && summary.contains("](README.md)"),
+            "{summary}"
+        );
     }
 }

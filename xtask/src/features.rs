@@ -22,7 +22,11 @@ impl Package {
 
     /// No feature, and then each alone. Nothing for a crate without any: the other checks have compiled it.
     fn alone(&self) -> Vec<&str> {
-        let features = self.features.keys().map(String::as_str).filter(|name| *name != "default");
+        let features = self
+            .features
+            .keys()
+            .map(String::as_str)
+            .filter(|name| *name != "default");
         let features: Vec<&str> = features.collect();
         if features.is_empty() {
             features

@@ -17,7 +17,9 @@ impl Harness for Temporary {
     }
 
     async fn client(&self) -> FolderRepo {
-        FolderRepo::open(self.0.path()).await.expect("a folder that can be locked")
+        FolderRepo::open(self.0.path())
+            .await
+            .expect("a folder that can be locked")
     }
 
     async fn step_clock(&self, by_us: i64) {

@@ -76,7 +76,10 @@ async fn suffer(repo: &MysqlRepo, held: &Claim, what: &str) {
     }
     for row in fine(what, repo.list().await).unwrap_or_default() {
         let _ = (format!("{row:?}"), row.expires_in(), row.is_live());
-        for time in [Some(row.acquired_at), Some(row.expires_at), row.released_at].into_iter().flatten() {
+        for time in [Some(row.acquired_at), Some(row.expires_at), row.released_at]
+            .into_iter()
+            .flatten()
+        {
             let _ = (time.to_string(), SystemTime::from(time));
         }
     }
@@ -108,7 +111,10 @@ async fn a_damaged_row_is_answered_or_an_error_and_never_a_panic(dialect: Dialec
                 database.run(&format!("{LAX}; UPDATE task_leases SET {column} = {value}"));
                 suffer(&repo, &held, &what).await;
                 database.run("DELETE FROM task_leases");
-                assert!(matches!(repo.acquire(&held).await, Ok(Acquire::Granted(_))), "after {what}");
+                assert!(
+                    matches!(repo.acquire(&held).await, Ok(Acquire::Granted(_))),
+                    "after {what}"
+                );
             }
         }
     }
@@ -126,5 +132,8 @@ async fn a_row_whose_name_is_none_is_listed_and_in_nobodys_way(dialect: Dialect)
     assert_eq!(repo.list().await.unwrap().len(), 5);
     assert!(matches!(repo.acquire(&claim("job")).await, Ok(Acquire::Granted(_))));
     fine("purge", repo.purge(Duration::ZERO).await);
-    assert!(repo.get(&claim("job").name).await.unwrap().is_some(), "what is held is not purged");
+    assert!(
+        repo.get(&claim("job").name).await.unwrap().is_some(),
+        "what is held is not purged"
+    );
 }

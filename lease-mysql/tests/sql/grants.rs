@@ -42,7 +42,9 @@ impl User {
         assert_eq!(rights.matches("TO service;").count(), 1, "{rights}");
         database.run(&rights.replace("TO service", &format!("TO {name}")));
         let (_, place) = database.url.split_once('@').unwrap();
-        let repo = MysqlRepo::connect(&format!("mysql://{name}:pod@{place}")).await.unwrap();
+        let repo = MysqlRepo::connect(&format!("mysql://{name}:pod@{place}"))
+            .await
+            .unwrap();
         Self { database, name, repo }
     }
 
@@ -54,14 +56,25 @@ impl User {
         assert!(matches!(repo.acquire(&held).await, Ok(Acquire::Granted(_))));
         assert!(matches!(repo.acquire(&claim("job")).await, Ok(Acquire::Busy(Some(_)))));
         assert!(matches!(repo.renew(&held).await, Ok(Renew::Renewed)));
-        assert!(matches!(repo.renew_all(std::slice::from_ref(&held)).await[..], [Ok(Renew::Renewed)]));
+        assert!(matches!(
+            repo.renew_all(std::slice::from_ref(&held)).await[..],
+            [Ok(Renew::Renewed)]
+        ));
         assert!(matches!(repo.release(&held).await, Ok(Release::Released)));
         let again = claim("job");
         assert!(matches!(repo.acquire(&again).await, Ok(Acquire::Granted(_))));
         let (by, why) = (Label::new("ops").unwrap(), "why".parse::<Note>().unwrap());
-        assert!(matches!(repo.evict(&held.name, &by, &why).await, Ok(Evict::Evicted { .. })));
-        assert!(matches!(repo.evict_now(&held.name, &by, &why).await, Ok(Evict::Evicted { .. })));
-        repo.pause(&held.name, Duration::from_secs(60), &by, &why).await.unwrap();
+        assert!(matches!(
+            repo.evict(&held.name, &by, &why).await,
+            Ok(Evict::Evicted { .. })
+        ));
+        assert!(matches!(
+            repo.evict_now(&held.name, &by, &why).await,
+            Ok(Evict::Evicted { .. })
+        ));
+        repo.pause(&held.name, Duration::from_secs(60), &by, &why)
+            .await
+            .unwrap();
         assert!(matches!(repo.resume(&held.name).await, Ok(Release::Released)));
         assert_eq!(repo.list().await.unwrap().len(), 1);
     }
@@ -128,7 +141,11 @@ async fn without_any_one_of_the_grants_a_pod_is_denied(dialect: Dialect) {
             .into_iter()
             .filter(|one| *one != right)
             .collect();
-        let user = User::with(dialect, &format!("GRANT {} ON task_leases TO service;", rights.join(", "))).await;
+        let user = User::with(
+            dialect,
+            &format!("GRANT {} ON task_leases TO service;", rights.join(", ")),
+        )
+        .await;
         let held = claim("job");
         let error = match user.repo.acquire(&held).await {
             // A row that is there is not inserted.

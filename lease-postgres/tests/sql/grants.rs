@@ -46,14 +46,25 @@ impl Role {
         assert!(matches!(repo.acquire(&held).await, Ok(Acquire::Granted(_))));
         assert!(matches!(repo.acquire(&claim("job")).await, Ok(Acquire::Busy(Some(_)))));
         assert!(matches!(repo.renew(&held).await, Ok(Renew::Renewed)));
-        assert!(matches!(repo.renew_all(std::slice::from_ref(&held)).await[..], [Ok(Renew::Renewed)]));
+        assert!(matches!(
+            repo.renew_all(std::slice::from_ref(&held)).await[..],
+            [Ok(Renew::Renewed)]
+        ));
         assert!(matches!(repo.release(&held).await, Ok(Release::Released)));
         let telling = repo.clone().notify(true);
         assert!(matches!(telling.acquire(&held).await, Ok(Acquire::Granted(_))));
         let (by, why) = (Label::new("ops").unwrap(), "why".parse::<Note>().unwrap());
-        assert!(matches!(repo.evict(&held.name, &by, &why).await, Ok(Evict::Evicted { .. })));
-        assert!(matches!(repo.evict_now(&held.name, &by, &why).await, Ok(Evict::Evicted { .. })));
-        repo.pause(&held.name, Duration::from_secs(60), &by, &why).await.unwrap();
+        assert!(matches!(
+            repo.evict(&held.name, &by, &why).await,
+            Ok(Evict::Evicted { .. })
+        ));
+        assert!(matches!(
+            repo.evict_now(&held.name, &by, &why).await,
+            Ok(Evict::Evicted { .. })
+        ));
+        repo.pause(&held.name, Duration::from_secs(60), &by, &why)
+            .await
+            .unwrap();
         assert!(matches!(telling.resume(&held.name).await, Ok(Release::Released)));
         assert_eq!(repo.list().await.unwrap().len(), 1);
     }

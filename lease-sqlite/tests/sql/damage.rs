@@ -5,9 +5,7 @@ use std::fmt::Debug;
 use std::time::{Duration, SystemTime};
 
 use lease_sqlite::SqliteRepo;
-use lease_sqlite::lease_core::{
-    Acquire, Claim, Inspect, Label, Note, Operation, Repo, RepoError, RepoErrorKind,
-};
+use lease_sqlite::lease_core::{Acquire, Claim, Inspect, Label, Note, Operation, Repo, RepoError, RepoErrorKind};
 
 use crate::support::{Database, chain, claim};
 
@@ -72,7 +70,10 @@ async fn suffer(repo: &SqliteRepo, held: &Claim, what: &str) {
     }
     for row in fine(what, repo.list().await).unwrap_or_default() {
         let _ = (format!("{row:?}"), row.expires_in(), row.is_live());
-        for time in [Some(row.acquired_at), Some(row.expires_at), row.released_at].into_iter().flatten() {
+        for time in [Some(row.acquired_at), Some(row.expires_at), row.released_at]
+            .into_iter()
+            .flatten()
+        {
             let _ = (time.to_string(), SystemTime::from(time));
         }
     }
@@ -111,7 +112,10 @@ async fn suffers(values: &[(&str, &[&str])], strict: bool) {
                 database.run(&format!("UPDATE task_leases SET {column} = {value}"));
                 suffer(&repo, &held, &what).await;
                 database.run("DELETE FROM task_leases");
-                assert!(matches!(repo.acquire(&held).await, Ok(Acquire::Granted(_))), "after {what}");
+                assert!(
+                    matches!(repo.acquire(&held).await, Ok(Acquire::Granted(_))),
+                    "after {what}"
+                );
             }
         }
     }
@@ -140,5 +144,8 @@ async fn a_row_whose_name_is_none_is_listed_and_in_nobodys_way() {
     assert_eq!(repo.list().await.unwrap().len(), 5);
     assert!(matches!(repo.acquire(&claim("job")).await, Ok(Acquire::Granted(_))));
     fine("purge", repo.purge(Duration::ZERO).await);
-    assert!(repo.get(&claim("job").name).await.unwrap().is_some(), "what is held is not purged");
+    assert!(
+        repo.get(&claim("job").name).await.unwrap().is_some(),
+        "what is held is not purged"
+    );
 }

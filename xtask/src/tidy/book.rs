@@ -62,7 +62,12 @@ fn uncompiled(page: &File, is_chapter: bool, compiled: &str) -> Vec<Finding> {
     let ignored = blocks
         .iter()
         .filter(|(_, says)| says.contains(concat!("ign", "ore")))
-        .map(|(line, _)| page.finding(*line, "an example that is not compiled may be wrong: `no_run` at the least"));
+        .map(|(line, _)| {
+            page.finding(
+                *line,
+                "an example that is not compiled may be wrong: `no_run` at the least",
+            )
+        });
     let mut findings: Vec<Finding> = ignored.collect();
     let included = format!("\"../../{}\"", page.path);
     if let Some((line, _)) = blocks.first()
@@ -70,7 +75,10 @@ fn uncompiled(page: &File, is_chapter: bool, compiled: &str) -> Vec<Finding> {
         && page.path != IS_A_CRATE
         && !compiled.contains(&included)
     {
-        findings.push(page.finding(*line, format!("Rust that nobody compiles: include the page in {COMPILED}")));
+        findings.push(page.finding(
+            *line,
+            format!("Rust that nobody compiles: include the page in {COMPILED}"),
+        ));
     }
     findings
 }
@@ -91,8 +99,17 @@ mod tests {
 
     #[test]
     fn page_that_is_in_no_chapter_is_found() {
-        assert_eq!(found(&[("docs/c.md", "# C")], ""), ["docs/c.md:1: is not in docs/SUMMARY.md"]);
-        assert!(found(&[("docs/b.md", "# B"), ("README.md", ""), ("lease-x/README.md", "")], "").is_empty());
+        assert_eq!(
+            found(&[("docs/c.md", "# C")], ""),
+            ["docs/c.md:1: is not in docs/SUMMARY.md"]
+        );
+        assert!(
+            found(
+                &[("docs/b.md", "# B"), ("README.md", ""), ("lease-x/README.md", "")],
+                ""
+            )
+            .is_empty()
+        );
     }
 
     #[test]
