@@ -41,7 +41,7 @@ pub(crate) const MDBOOK: Tool = Tool {
 /// Whether an interface has changed as its version says.
 pub(crate) const SEMVER: Tool = Tool {
     package: "cargo-semver-checks",
-    version: "0.50.0",
+    version: "0.51.0",
     options: &[],
 };
 
