@@ -9,6 +9,11 @@ mod source;
 mod statement;
 mod task;
 
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use engine::Engine;
 pub use error::{ConnectFailure, Failure, Reason, Subject, Verdict, text};
 pub use session::{Backend, Session};
