@@ -24,20 +24,21 @@ impl BarePostgres {
     async fn connect(place: &Place) -> anyhow::Result<Self> {
         let (client, connection) = tokio_postgres::connect(&place.url, NoTls).await?;
         tokio::spawn(async move { drop(connection.await) });
-        let prepare = async |name| {
-            let text = Text::of(POSTGRES, name)?.numbered;
-            let types = [Type::TEXT, Type::TEXT, Type::INT8];
-            anyhow::Ok(client.prepare_typed(&text, &types).await?)
-        };
         Ok(Self {
-            acquire: prepare("Acquire").await?,
-            renew: prepare("Renew").await?,
-            release: prepare("Release").await?,
+            acquire: prepared(&client, "Acquire").await?,
+            renew: prepared(&client, "Renew").await?,
+            release: prepared(&client, "Release").await?,
             client,
             ttl: microseconds(place.ttl),
             count: 0,
         })
     }
+}
+
+async fn prepared(client: &Client, name: &str) -> anyhow::Result<Statement> {
+    let text = Text::of(POSTGRES, name)?.numbered;
+    let types = [Type::TEXT, Type::TEXT, Type::INT8];
+    Ok(client.prepare_typed(&text, &types).await?)
 }
 
 impl Contender for BarePostgres {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use bench_harness::{Args, Outcome, finish, run};
 use clap::Parser;
-use distributed::lock::{PostgresDialect, SqliteDialect};
+use distributed::lock::{PostgresLockManager, SqliteLockManager};
 
 fn main() -> ExitCode {
     finish(who(&Args::parse()))
@@ -16,8 +16,8 @@ fn main() -> ExitCode {
 
 fn who(args: &Args) -> anyhow::Result<Outcome> {
     match args.who.as_str() {
-        "postgres" => run::<rows::Rows<PostgresDialect>>(args),
-        "sqlite" => run::<rows::Rows<SqliteDialect>>(args),
+        "postgres" => run::<rows::Rows<PostgresLockManager>>(args),
+        "sqlite" => run::<rows::Rows<SqliteLockManager>>(args),
         "sqlx-advisory" => run::<advisory::Advisory>(args),
         other => bail!("{other} is nobody here"),
     }
