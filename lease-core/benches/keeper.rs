@@ -17,7 +17,11 @@ fn runtime() -> Runtime {
 
 async fn pair(lease: &Lease, name: &str) {
     let guard = lease.try_acquire(name, TTL).await.expect("the store answers");
-    guard.expect("nobody else has it").release().await.expect("the store answers");
+    guard
+        .expect("nobody else has it")
+        .release()
+        .await
+        .expect("the store answers");
 }
 
 /// Acquire and release by so many tasks at once.
@@ -29,7 +33,9 @@ fn pairs(criterion: &mut Criterion) {
         let names: Vec<String> = (0..tasks).map(|task| format!("pair-{task}")).collect();
         group.throughput(criterion::Throughput::Elements(tasks as u64));
         group.bench_with_input(BenchmarkId::from_parameter(tasks), &names, |bencher, names| {
-            bencher.to_async(&runtime).iter(|| join_all(names.iter().map(|name| pair(&lease, name))));
+            bencher
+                .to_async(&runtime)
+                .iter(|| join_all(names.iter().map(|name| pair(&lease, name))));
         });
     }
 }
@@ -60,7 +66,9 @@ fn lost(criterion: &mut Criterion) {
     let runtime = runtime();
     let repo = MemoryRepo::new();
     let (holder, loser) = (Lease::new(repo.clone()), Lease::new(repo));
-    let held = runtime.block_on(holder.try_acquire("held", TTL)).expect("the store answers");
+    let held = runtime
+        .block_on(holder.try_acquire("held", TTL))
+        .expect("the store answers");
     criterion.bench_function("keeper/lost tick", |bencher| {
         bencher.to_async(&runtime).iter(async || {
             let lost = loser.try_acquire("held", TTL).await.expect("the store answers");

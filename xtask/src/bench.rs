@@ -140,7 +140,11 @@ fn report(sections: &[Section], stage: &Stage, busy: bool, file: &PathBuf, watch
             json!(verdict.aim()),
         ]);
         if !verdict.is_met() {
-            report.miss(format!("{engine}: {what}: {}, not {}", verdict.is_shown(), verdict.aim()));
+            report.miss(format!(
+                "{engine}: {what}: {}, not {}",
+                verdict.is_shown(),
+                verdict.aim()
+            ));
         }
     }
     if busy {

@@ -75,7 +75,8 @@ impl Times {
     }
 
     pub(crate) fn add(&mut self, took: Duration) {
-        self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.0
+            .saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn len(&self) -> u64 {

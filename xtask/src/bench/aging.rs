@@ -107,7 +107,8 @@ fn plot(samples: &[Sample], title: &str) -> Value {
         let points: Vec<(f64, f64)> = points.map(|sample| (f64::from(sample.second), value(sample))).collect();
         json!({ "name": if is_aged { "with the snapshot" } else { "without" }, "points": points })
     };
-    let panel = |y: &str, value: fn(&Sample) -> f64| json!({ "y": y, "series": [line(false, value), line(true, value)] });
+    let panel =
+        |y: &str, value: fn(&Sample) -> f64| json!({ "y": y, "series": [line(false, value), line(true, value)] });
     json!({
         "title": title,
         "x": "seconds",
@@ -123,7 +124,11 @@ pub(super) fn draw(stage: &Stage, samples: &[Sample], file: &Path) -> anyhow::Re
     let (open, _) = stage.plan.aging;
     let title = format!("Renewals on PostgreSQL while a snapshot is open for {open} s elsewhere");
     let mut command = Command::new(stage.built.tool("bench-plot"));
-    let mut child = command.arg(file).stdin(Stdio::piped()).spawn().context("cannot start bench-plot")?;
+    let mut child = command
+        .arg(file)
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("cannot start bench-plot")?;
     let input = child.stdin.take().context("its input is a pipe")?;
     serde_json::to_writer(input, &plot(samples, &title))?;
     ensure!(child.wait()?.success(), "bench-plot failed");
@@ -144,7 +149,9 @@ mod tests {
             renewal_us: f64::from(second),
             batch_ms: 1.0,
         };
-        (0..22).flat_map(|second| [sample(second, false), sample(second, true)]).collect()
+        (0..22)
+            .flat_map(|second| [sample(second, false), sample(second, true)])
+            .collect()
     }
 
     #[test]

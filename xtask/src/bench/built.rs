@@ -44,7 +44,15 @@ impl Package {
     /// The crates whose versions the document names.
     const fn shown(self) -> &'static [&'static str] {
         match self {
-            Self::Ours => &["lease-core", "tokio", "tokio-postgres", "diesel-async", "mysql_async", "rusqlite", "libsqlite3-sys"],
+            Self::Ours => &[
+                "lease-core",
+                "tokio",
+                "tokio-postgres",
+                "diesel-async",
+                "mysql_async",
+                "rusqlite",
+                "libsqlite3-sys",
+            ],
             Self::Distributed => &["distributed", "sqlx", "libsqlite3-sys"],
             Self::Sessions => &["distributed-lock-postgres", "distributed-lock-mysql", "sqlx"],
             Self::Autumn => &["autumn-web", "diesel-async", "tokio-postgres"],

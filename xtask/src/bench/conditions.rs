@@ -34,13 +34,19 @@ pub(super) fn conditions(stage: &Stage, load: f64) -> anyhow::Result<Conditions>
     let memory = field(&memory, "MemTotal").unwrap_or("unknown");
     let mut lines = vec![
         format!("Date: {}", said("date", &["+%F"])?),
-        format!("Commit: {}", said("git", &["describe", "--always", "--dirty", "--exclude", "*"])?),
+        format!(
+            "Commit: {}",
+            said("git", &["describe", "--always", "--dirty", "--exclude", "*"])?
+        ),
         format!("Processor: {count} of {model}"),
         format!("Memory: {memory}"),
         format!("Kernel: {}", said("uname", &["-sr"])?),
         format!("Compiler: {}", said("rustc", &["--version"])?),
         format!("Load average at the beginning: {load:.2}"),
-        format!("One write of 8 KiB that reaches the disk, where the data are: {} µs", flush()?.shown(0)),
+        format!(
+            "One write of 8 KiB that reaches the disk, where the data are: {} µs",
+            flush()?.shown(0)
+        ),
     ];
     for engine in &stage.engines {
         lines.push(format!("{} {}", engine.kind.name(), engine.facts()?));

@@ -67,8 +67,18 @@ pub(super) fn contenders(kind: Kind) -> Vec<Contender> {
             contender("lease", OURS, "postgres", Keeps::Us),
             contender("distributed", Package::Distributed, "postgres", Keeps::Row),
             contender("autumn-web LeaseLock", Package::Autumn, "postgres", Keeps::Row),
-            contender("distributed-lock-postgres", Package::Sessions, "postgres", Keeps::Session),
-            contender("sqlx PgAdvisoryLock", Package::Distributed, "sqlx-advisory", Keeps::Session),
+            contender(
+                "distributed-lock-postgres",
+                Package::Sessions,
+                "postgres",
+                Keeps::Session,
+            ),
+            contender(
+                "sqlx PgAdvisoryLock",
+                Package::Distributed,
+                "sqlx-advisory",
+                Keeps::Session,
+            ),
         ],
         Kind::Mariadb | Kind::Mysql => mysql.to_vec(),
         Kind::Sqlite => vec![

@@ -10,7 +10,12 @@ use crate::measure::statement;
 ///
 /// # Errors
 /// A statement is not where it was.
-pub(super) fn document(conditions: &Conditions, sections: &[Section], command: &str, plot: Option<&str>) -> anyhow::Result<String> {
+pub(super) fn document(
+    conditions: &Conditions,
+    sections: &[Section],
+    command: &str,
+    plot: Option<&str>,
+) -> anyhow::Result<String> {
     let mut text = format!(
         "# Benchmarks\n\nWritten by `{command}`: not to be edited. Each figure is the median of its runs, with the least and the most in \
          parentheses; those that are compared ran in turn, in an order that changes from round to round. A ratio is taken round by \
@@ -22,12 +27,24 @@ pub(super) fn document(conditions: &Conditions, sections: &[Section], command: &
     text += "## Aims\n\n";
     let verdicts: Vec<&Verdict> = sections.iter().flat_map(|section| &section.verdicts).collect();
     let short: Vec<&&Verdict> = verdicts.iter().filter(|verdict| !verdict.is_met()).collect();
-    let _ = writeln!(text, "{} of {} are reached.\n", verdicts.len() - short.len(), verdicts.len());
+    let _ = writeln!(
+        text,
+        "{} of {} are reached.\n",
+        verdicts.len() - short.len(),
+        verdicts.len()
+    );
     text += &table(&aims(&verdicts));
     if !short.is_empty() {
         text += "\nWhat falls short:\n\n";
         for verdict in short {
-            let _ = writeln!(text, "- {}: {}: {}, not {}", verdict.engine, verdict.what, verdict.is_shown(), verdict.aim());
+            let _ = writeln!(
+                text,
+                "- {}: {}: {}, not {}",
+                verdict.engine,
+                verdict.what,
+                verdict.is_shown(),
+                verdict.aim()
+            );
         }
     }
     text += "\n## Conditions\n\n";
@@ -134,16 +151,28 @@ mod tests {
         let text = written(0.8, false);
         assert!(text.contains("0 of 1 are reached."), "{text}");
         assert!(text.contains("- PostgreSQL: pairs: 0.80, not ≥ 0.90"), "{text}");
-        assert!(text.contains("pgbench: `Acquire`, `Release` | 0.80 | ≥ 0.90 | **falls short** |"), "{text}");
+        assert!(
+            text.contains("pgbench: `Acquire`, `Release` | 0.80 | ≥ 0.90 | **falls short** |"),
+            "{text}"
+        );
         let text = written(0.95, false);
-        assert!(text.contains("1 of 1 are reached.") && !text.contains("falls short"), "{text}");
+        assert!(
+            text.contains("1 of 1 are reached.") && !text.contains("falls short"),
+            "{text}"
+        );
     }
 
     #[test]
     fn tables_conditions_and_what_was_left_out_are_there() {
         let text = written(1.0, false);
-        assert!(text.contains("| who | how \\| much |\n|---|---|\n| lease | 7 |\n"), "{text}");
-        assert!(text.contains("- Kernel: K\n") && text.contains("- x: no such thing\n"), "{text}");
+        assert!(
+            text.contains("| who | how \\| much |\n|---|---|\n| lease | 7 |\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("- Kernel: K\n") && text.contains("- x: no such thing\n"),
+            "{text}"
+        );
         assert!(text.contains("SKIP LOCKED"), "{text}");
     }
 

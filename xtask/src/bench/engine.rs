@@ -127,19 +127,32 @@ impl Engine {
     /// Its version and what a commit waits for, as it says itself.
     pub(super) fn facts(&self) -> anyhow::Result<String> {
         let settings = |sql: &dyn Fn(&str) -> Result<Vec<String>, ServerError>, list: &[(&str, &str)]| {
-            let each = list.iter().map(|(name, query)| Ok(format!("{name} = {}", sql(query)?.concat())));
+            let each = list
+                .iter()
+                .map(|(name, query)| Ok(format!("{name} = {}", sql(query)?.concat())));
             each.collect::<anyhow::Result<Vec<String>>>().map(|all| all.join(", "))
         };
         match &self.server {
             Server::Postgres(server) => {
-                let names = ["fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers"];
+                let names = [
+                    "fsync",
+                    "synchronous_commit",
+                    "full_page_writes",
+                    "wal_sync_method",
+                    "shared_buffers",
+                ];
                 let queries = names.map(|name| (name, format!("SELECT current_setting('{name}')")));
                 let list: Vec<(&str, &str)> = queries.iter().map(|(name, query)| (*name, query.as_str())).collect();
                 let version = server.sql("SELECT current_setting('server_version')")?.concat();
                 Ok(format!("{version}: {}", settings(&|text| server.sql(text), &list)?))
             }
             Server::Mysql(server) => {
-                let names = ["innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite"];
+                let names = [
+                    "innodb_flush_log_at_trx_commit",
+                    "sync_binlog",
+                    "log_bin",
+                    "innodb_doublewrite",
+                ];
                 let queries = names.map(|name| (name, format!("SELECT @@{name}")));
                 let list: Vec<(&str, &str)> = queries.iter().map(|(name, query)| (*name, query.as_str())).collect();
                 let version = server.sql("SELECT version()")?.concat();

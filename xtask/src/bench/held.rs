@@ -58,7 +58,9 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
             Keeps::Session => Some("each lock keeps a connection busy: so many are not to be had"),
         };
         if let Some(why) = why {
-            section.left_out.push(format!("{}: {}: {why}", kind.name(), contender.label));
+            section
+                .left_out
+                .push(format!("{}: {}: {why}", kind.name(), contender.label));
             continue;
         }
         for &count in &stage.plan.held {
@@ -76,7 +78,9 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
                         ours.push((count, cost));
                     }
                 }
-                Err(error) => section.left_out.push(format!("{count} leases: {}", without(kind, &contender, &error))),
+                Err(error) => section
+                    .left_out
+                    .push(format!("{count} leases: {}", without(kind, &contender, &error))),
             }
         }
     }
@@ -96,8 +100,16 @@ fn aims(section: &mut Section, kind: Kind, ours: &[(usize, Cost)]) {
     if kind != Kind::Sqlite {
         aim(format!("{most} leases held: statements a round"), last.statements, 10.0);
     }
-    aim(format!("{most} leases held: of one core, %"), Some(last.core * 100.0), 5.0);
-    aim(format!("{most} leases held: memory a lease, bytes"), Some(last.bytes), 2_048.0);
+    aim(
+        format!("{most} leases held: of one core, %"),
+        Some(last.core * 100.0),
+        5.0,
+    );
+    aim(
+        format!("{most} leases held: memory a lease, bytes"),
+        Some(last.bytes),
+        2_048.0,
+    );
     // Not more than linear: the fixed cost is the greater part of what few leases cost.
     aim(
         format!("CPU a lease and round, {most} : {least} leases"),
@@ -125,6 +137,10 @@ fn hold(stage: &Stage, engine: &Engine, contender: Contender, count: usize) -> a
         cpu_us: outcome.cpu_seconds * 1e6 / outcome.count() / rounds,
         bytes: outcome.more.get("bytes_each").copied().unwrap_or(f64::NAN),
     };
-    note(format_args!("{}: {}, {count} leases: {cost:?}", engine.kind.name(), contender.label));
+    note(format_args!(
+        "{}: {}, {count} leases: {cost:?}",
+        engine.kind.name(),
+        contender.label
+    ));
     Ok(cost)
 }

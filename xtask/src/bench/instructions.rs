@@ -27,12 +27,17 @@ pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
         return Ok(section);
     };
     let mut table = Table::new("", &["way", "instructions a pair"]);
-    for (level, shown) in [("lease", "a `Lease`: acquire, guard, release"), ("repo", "the rows of `MemoryRepo` alone")] {
+    for (level, shown) in [
+        ("lease", "a `Lease`: acquire, guard, release"),
+        ("repo", "the rows of `MemoryRepo` alone"),
+    ] {
         note(format_args!("callgrind counts {level}"));
         let program = stage.built.tool("bench-memory");
         let count = |pairs: u32| {
             let mut command = Command::new(&valgrind);
-            command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&program);
+            command
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(&program);
             command.args([level, "--pairs", &pairs.to_string()]);
             collected(&mut command)
         };

@@ -86,7 +86,13 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
             let what = "slowest lost tick beside a locked row, ms";
             let slowest = beside_a_lock(stage, kind, &(*contender, place));
             let slowest = slowest.map_err(|error| section.left_out.push(without(kind, contender, &error)));
-            section.verdicts.push(verdict(kind, what, "no wait for the lock", slowest.into_iter().collect(), (Good::AtMost, 1_000.0)));
+            section.verdicts.push(verdict(
+                kind,
+                what,
+                "no wait for the lock",
+                slowest.into_iter().collect(),
+                (Good::AtMost, 1_000.0),
+            ));
         }
     }
     section.tables.push(table);
@@ -106,7 +112,11 @@ impl Shown {
             transactions,
             row_locks,
         } = engine.between(&before, &after)?;
-        note(format_args!("{}: {} lost ticks/s", at.0.label, number(outcome.rate(), 0)));
+        note(format_args!(
+            "{}: {} lost ticks/s",
+            at.0.label,
+            number(outcome.rate(), 0)
+        ));
         self.rates.add(outcome.rate());
         self.cpu.add(outcome.cpu_us());
         for (series, value) in [
@@ -130,7 +140,9 @@ impl Shown {
         ] {
             if !is.is_empty() {
                 let most: Series = is.most().into_iter().collect();
-                section.verdicts.push(verdict(kind, what, against, most, (Good::AtMost, aim)));
+                section
+                    .verdicts
+                    .push(verdict(kind, what, against, most, (Good::AtMost, aim)));
             }
         }
     }

@@ -104,7 +104,11 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
         let us = us.context("this project takes part")?;
         for (runner, is) in runners.iter().zip(&shown) {
             let (label, keeps) = runner.label();
-            let ratio = if keeps == Keeps::Us { Series::default() } else { shown[us].rates.over(&is.rates) };
+            let ratio = if keeps == Keeps::Us {
+                Series::default()
+            } else {
+                shown[us].rates.over(&is.rates)
+            };
             let latency = if is.p50.median() > Some(0.0) {
                 format!("{} / {}", is.p50.shown(0), is.p99.shown(0))
             } else {
@@ -147,11 +151,20 @@ fn aims(section: &mut Section, kind: Kind, connections: usize, runners: &[Runner
         }
         if connections == 8 && label != PGBENCH {
             let what = "client CPU per acquire + release, 8 connections";
-            section.verdicts.push(verdict(kind, what, &against, ours.cpu.over(&is.cpu), (Good::AtMost, 1.5)));
+            section.verdicts.push(verdict(
+                kind,
+                what,
+                &against,
+                ours.cpu.over(&is.cpu),
+                (Good::AtMost, 1.5),
+            ));
         }
     }
     // The fastest of those that keep a row.
-    let rows = runners.iter().zip(shown).filter(|(runner, is)| runner.label().1 == Keeps::Row && !is.rates.is_empty());
+    let rows = runners
+        .iter()
+        .zip(shown)
+        .filter(|(runner, is)| runner.label().1 == Keeps::Row && !is.rates.is_empty());
     let best = rows.max_by(|(_, one), (_, other)| {
         let rate = |is: &Shown| is.rates.median().unwrap_or_default();
         rate(one).total_cmp(&rate(other))
@@ -200,7 +213,9 @@ struct Pgbench {
 impl Pgbench {
     fn new(stage: &Stage, engine: &Engine) -> anyhow::Result<Self> {
         let programs = Machine::look().postgres;
-        let program = programs.context("there are no programs of PostgreSQL here")?.join("pgbench");
+        let program = programs
+            .context("there are no programs of PostgreSQL here")?
+            .join("pgbench");
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("pairs.sql"), pgbench_script()?)?;
         let place = stage.place(engine, &Contender::us(engine.kind))?;

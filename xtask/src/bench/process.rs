@@ -176,7 +176,8 @@ mod tests {
         command
     }
 
-    const OUTCOME: &str = r#"{"operations":4,"seconds":2.0,"cpu_seconds":0.002,"p50_us":1,"p99_us":2,"max_us":3,"more":{}}"#;
+    const OUTCOME: &str =
+        r#"{"operations":4,"seconds":2.0,"cpu_seconds":0.002,"p50_us":1,"p99_us":2,"max_us":3,"more":{}}"#;
 
     #[test]
     fn both_gates_are_passed_and_looked_at() {

@@ -36,10 +36,16 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
         let why = match other.keeps {
             Keeps::Us | Keeps::Floor => continue,
             Keeps::Session => "its lock has no time to renew",
-            Keeps::Row if other.label == "distributed" => "it renews nothing: its row expires under the work if that takes too long",
-            Keeps::Row => "it renews by itself, one row a statement, and offers no call for it (see the leases held, below)",
+            Keeps::Row if other.label == "distributed" => {
+                "it renews nothing: its row expires under the work if that takes too long"
+            }
+            Keeps::Row => {
+                "it renews by itself, one row a statement, and offers no call for it (see the leases held, below)"
+            }
         };
-        section.left_out.push(format!("{}: {}: {why}", kind.name(), other.label));
+        section
+            .left_out
+            .push(format!("{}: {}: {why}", kind.name(), other.label));
     }
     let list = vec![Contender::floor(kind), Contender::repo(kind)];
     let places = stage.places(engine, list, &mut section.left_out);
@@ -57,7 +63,10 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
                     }
                 };
                 let values = [outcome.rate(), outcome.cpu_us(), outcome.p50_us, outcome.p99_us];
-                shown[at].iter_mut().zip(values).for_each(|(series, value)| series.add(value));
+                shown[at]
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(series, value)| series.add(value));
             }
         }
         let us = places.iter().position(|(contender, _)| contender.keeps == Keeps::Us);

@@ -99,9 +99,10 @@ fn decimals(aim: f64) -> usize {
 
 impl Section {
     pub(super) fn to_json(&self) -> Value {
-        let tables = self.tables.iter().map(|table| {
-            json!({ "title": table.title, "columns": table.columns, "rows": table.rows })
-        });
+        let tables = self
+            .tables
+            .iter()
+            .map(|table| json!({ "title": table.title, "columns": table.columns, "rows": table.rows }));
         json!({
             "title": self.title,
             "tables": tables.collect::<Vec<_>>(),

@@ -69,7 +69,9 @@ impl FromIterator<f64> for Series {
 /// With thousands apart.
 pub(super) fn number(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
-    let (whole, rest) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let (whole, rest) = text
+        .split_once('.')
+        .map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
     let mut grouped = String::new();
     for (at, digit) in whole.chars().enumerate() {
         let left = whole.len() - at;

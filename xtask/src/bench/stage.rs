@@ -88,7 +88,13 @@ pub(super) fn in_turn<T>(all: &[T], round: u32) -> impl Iterator<Item = (usize, 
 }
 
 /// An aim of an engine.
-pub(super) fn verdict(kind: Kind, what: impl Into<String>, against: impl Into<String>, is: Series, aim: (Good, f64)) -> Verdict {
+pub(super) fn verdict(
+    kind: Kind,
+    what: impl Into<String>,
+    against: impl Into<String>,
+    is: Series,
+    aim: (Good, f64),
+) -> Verdict {
     Verdict {
         engine: kind.name(),
         what: what.into(),

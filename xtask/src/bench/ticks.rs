@@ -110,7 +110,9 @@ fn one(stage: &Stage, engine: &Engine, at: &(Contender, Place)) -> anyhow::Resul
     if engine.kind == Kind::Postgres {
         // A session adds up its counters a second after its last work.
         std::thread::sleep(std::time::Duration::from_millis(1_200));
-        let sum = |what: &str| at.1.number(&format!("SELECT coalesce(sum({what}), 0) FROM pg_stat_user_tables"));
+        let sum = |what: &str| {
+            at.1.number(&format!("SELECT coalesce(sum({what}), 0) FROM pg_stat_user_tables"))
+        };
         dead = Some(sum("n_dead_tup")?);
         table_kib = Some(sum("pg_table_size(relid)")? / 1_024.0);
     }

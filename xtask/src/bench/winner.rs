@@ -35,7 +35,8 @@ pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
         let us = Contender::us(kind);
         let mut shown = Shown::default();
         let place = stage.place(engine, &us);
-        let ran = place.and_then(|place| (0..stage.plan.rounds).try_for_each(|round| shown.round(stage, engine, &place, round)));
+        let ran = place
+            .and_then(|place| (0..stage.plan.rounds).try_for_each(|round| shown.round(stage, engine, &place, round)));
         if let Err(error) = ran {
             section.left_out.push(without(kind, &us, &error));
             continue;

@@ -194,7 +194,13 @@ pub(crate) fn statement(name: &str) -> Option<&'static str> {
 }
 
 /// Pairs per second by pgbench.
-pub(crate) fn pgbench_pairs(pgbench: &Path, script: &Path, url: &str, connections: usize, seconds: u64) -> anyhow::Result<f64> {
+pub(crate) fn pgbench_pairs(
+    pgbench: &Path,
+    script: &Path,
+    url: &str,
+    connections: usize,
+    seconds: u64,
+) -> anyhow::Result<f64> {
     let mut command = Command::new(pgbench);
     command.args(["--no-vacuum", "--protocol=prepared", "--jobs"]);
     command.arg(connections.min(2).to_string());

@@ -46,7 +46,10 @@ pub(crate) async fn held<C: Contender>(
     let mut outcome = window.end(&Times::new())?;
     let after = resident()?;
     gate.end()?;
-    let lost = guards.iter().flat_map(|(_, guards)| guards).filter(|guard| C::is_lost(guard));
+    let lost = guards
+        .iter()
+        .flat_map(|(_, guards)| guards)
+        .filter(|guard| C::is_lost(guard));
     let lost = lost.count();
     ensure!(lost == 0, "{lost} of {count} were lost");
     outcome.operations = count as u64;

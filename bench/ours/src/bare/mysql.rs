@@ -92,7 +92,9 @@ impl Contender for BareMysql {
     }
 
     async fn release(&mut self, (name, holder): Self::Guard) -> anyhow::Result<()> {
-        let count = self.change(|bare| &bare.release, &[name, holder, Value::Int(0)]).await?;
+        let count = self
+            .change(|bare| &bare.release, &[name, holder, Value::Int(0)])
+            .await?;
         ensure!(count == 1, "it was ours");
         Ok(())
     }

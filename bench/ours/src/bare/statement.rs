@@ -32,7 +32,9 @@ impl Text {
     fn find(statements: &str, name: &str) -> Option<Self> {
         let (statements, now) = statements
             .split_once("-- NOW stands for\n")
-            .map_or((statements, None), |(statements, now)| (statements, Some(now.trim().trim_end_matches(';'))));
+            .map_or((statements, None), |(statements, now)| {
+                (statements, Some(now.trim().trim_end_matches(';')))
+            });
         let (_, rest) = statements.split_once(&format!("-- {name}\n"))?;
         let line = rest.lines().next()?.trim_end_matches(';');
         let numbered = now.map_or_else(|| line.to_owned(), |now| with_now(line, now));
@@ -95,6 +97,9 @@ mod tests {
 
     #[test]
     fn a_word_that_has_now_in_it_stays() {
-        assert_eq!(with_now("SET a = NOW, b = NOW(6), c = max(NOW, KNOWN)", "n"), "SET a = n, b = NOW(6), c = max(n, KNOWN)");
+        assert_eq!(
+            with_now("SET a = NOW, b = NOW(6), c = max(NOW, KNOWN)", "n"),
+            "SET a = n, b = NOW(6), c = max(n, KNOWN)"
+        );
     }
 }

@@ -106,7 +106,9 @@ impl Held {
         let claim = |name: String| anyhow::Ok(Claim::new(LeaseName::new(name)?, label.new_holder(), ttl));
         let held = Self {
             hot: claim("hot".into())?,
-            others: (0..leases).map(|n| claim(format!("held-{n}"))).collect::<Result<_, _>>()?,
+            others: (0..leases)
+                .map(|n| claim(format!("held-{n}")))
+                .collect::<Result<_, _>>()?,
             onlooker: connect(url).await?,
             repo,
             batch_ms: 0.0,
