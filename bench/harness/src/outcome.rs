@@ -64,14 +64,17 @@ impl Window {
     }
 }
 
-/// How long each operation took.
+/// An hour, in nanoseconds.
+const LONGEST: u64 = 3_600_000_000_000;
+
+/// How long each operation took, to three digits.
 #[derive(Debug, Clone)]
 pub struct Times(Histogram<u64>);
 
 impl Times {
     pub(crate) fn new() -> Self {
-        // To three digits, in nanoseconds.
-        Self(Histogram::new(3).expect("three digits are allowed"))
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3);
+        Self(histogram.expect("the bounds are in order, and three digits are allowed"))
     }
 
     pub(crate) fn add(&mut self, took: Duration) {
@@ -101,4 +104,25 @@ pub fn cpu_time() -> anyhow::Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Ok(micros as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_all_clients_come_back_to_three_digits() {
+        let mut sum = Times::new();
+        for client in 1..=2_u64 {
+            let mut times = Times::new();
+            (0..100).for_each(|_| times.add(Duration::from_micros(100 * client)));
+            times.add(Duration::from_secs(2));
+            sum.merge(&times).unwrap();
+        }
+        assert_eq!(sum.len(), 202);
+        let is = |us: f64, wanted: f64| (us / wanted - 1.0).abs() < 0.002;
+        assert!(is(sum.us(0.25), 100.0) && is(sum.us(0.75), 200.0), "{sum:?}");
+        let outcome = Window::begin().unwrap().end(&sum).unwrap();
+        assert!(is(outcome.max_us, 2e6), "{outcome:?}");
+    }
 }
