@@ -273,3 +273,49 @@ fn completions_and_manual_pages_are_made() {
     assert!(page("lease.1").contains("Exit codes"));
     assert!(page("lease-pause.1").contains("reason"));
 }
+
+/// A name is data on its way through arguments, environment, SQL, tables, JSON and back.
+#[test]
+fn hostile_names_and_reasons_are_only_text_for_every_command() {
+    let world = World::new();
+    let crab = "\u{1f980}".repeat(32);
+    let hostile = [
+        "'; DROP TABLE task_leases; --",
+        "\" OR \"\"=\"",
+        "%s%n%x",
+        "$(exit 9)`exit 9`",
+        "../../etc/passwd",
+        "a\\b\\0",
+        "\u{202e}txet",
+        "{{name}} {0}",
+        &crab,
+    ];
+    for name in hostile {
+        let ran = world.text(&["run", name, "--", "sh", "-c", "printf %s \"$LEASE_NAME\""]);
+        assert_eq!(ran, name);
+        world.text(&["pause", name, "--for", "1h", "--reason", name, "--by", "ops"]);
+        let (row, code) = world.json(&["show", name]);
+        assert_eq!(
+            (row["name"].as_str(), row["note"].as_str(), code),
+            (Some(name), Some(name), 0)
+        );
+        world.text(&["resume", name]);
+    }
+    let (rows, _) = world.json(&["list"]);
+    let mut listed: Vec<&str> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    let mut expected = hostile;
+    listed.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(listed, expected);
+    assert_eq!(world.text(&["list"]).matches("DROP TABLE").count(), 2, "name and note");
+    for name in ["", " padded", "a\nb", "a\u{1b}[2J", "a\u{9b}2J", &"x".repeat(129)] {
+        let said = world.says(&["run", name, "--", "true"]);
+        assert_eq!(said.code, 64, "{name:?}: {}", said.err);
+        assert!(!said.err.contains(['\u{1b}', '\u{9b}']), "{:?}", said.err);
+    }
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -14,6 +15,9 @@ use crate::names::{Names, Reservation};
 use crate::observe::{Audience, Event, EventSink};
 use crate::tenure::TenureMutant;
 use crate::{Claim, Clock, Guard, Holder, Label, LeaseName, Moment, Operation, RepoError, RepoErrorKind, Skip, Timing};
+
+/// How long who waits rests while no keeper can be started.
+const REST: Duration = Duration::from_millis(20);
 
 pub(crate) struct Core {
     pub(crate) repo: Arc<dyn DynRepo>,
@@ -97,12 +101,18 @@ impl Core {
     }
 
     /// Resolves at `at`. The keeper wakes us: the caller may be on any executor.
+    ///
+    /// Without a keeper it comes too early, after a short time in which the thread is blocked: whoever asks again can't be
+    /// woken by anybody, and must not ask without a rest.
     pub(crate) async fn sleep_until(&self, at: Moment) {
         let (wake, woken) = oneshot::channel();
-        if let Ok(keeper) = self.keeper() {
-            keeper.send(Command::WakeAt { at, wake });
-            // An error means that the keeper died. The next try starts another one, or says why not.
-            drop(woken.await);
+        match self.keeper() {
+            Ok(keeper) => {
+                keeper.send(Command::WakeAt { at, wake });
+                // An error means that the keeper died. The next try starts another one, or says why not.
+                drop(woken.await);
+            }
+            Err(_) => std::thread::sleep(at.since(self.clock.now()).min(REST)),
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::dyn_repo::{DynRepo, Hint};
 use crate::observe::{Event, EventSink};
 use crate::tenure::{Event as TenureEvent, Phase, TenureMutant};
-use crate::{Clock, LeaseName, Moment, Stop};
+use crate::{Clock, LeaseName, Moment, Release, RepoError, Stop};
 
 mod call;
 mod company;
@@ -59,9 +59,28 @@ struct Context {
     calls: FuturesUnordered<Call>,
     /// The tenures whose renewal is to be sent.
     due: Vec<TenureId>,
+    /// Answers for those who wait. They leave at the end of a turn: who is woken may take the processor from the keeper, and
+    /// with it from all that are still to be told.
+    outbox: Vec<Outgoing>,
     /// For those who wait for a hint. They are looked at here since a store may have a connection for hints, which the runtime
     /// that opened it drives.
     hints: FuturesUnordered<Hint>,
+}
+
+/// An answer on its way out.
+enum Outgoing {
+    Given(oneshot::Sender<Given>, Given),
+    Settled(oneshot::Sender<Result<Release, RepoError>>, Result<Release, RepoError>),
+}
+
+impl Outgoing {
+    /// If nobody is there any more, nobody waits for it; of a grant, `Abandoned` is on its way.
+    fn leave(self) {
+        match self {
+            Self::Given(reply, given) => drop(reply.send(given)),
+            Self::Settled(reply, release) => drop(reply.send(release)),
+        }
+    }
 }
 
 /// Something the keeper does at a time, beside ticks.
@@ -87,6 +106,7 @@ impl Keeper {
                 events,
                 calls: FuturesUnordered::new(),
                 due: Vec::new(),
+                outbox: Vec::new(),
                 hints: FuturesUnordered::new(),
             },
             entries: BTreeMap::new(),
@@ -109,6 +129,7 @@ impl Keeper {
             }
             // Timers come first, so that a stop never waits behind answers or commands.
             self.ring();
+            self.context.outbox.drain(..).for_each(Outgoing::leave);
             self.finish_shutdowns();
             self.renew();
             // Looked at after the timers, since one of them may have ended the last tenure: nothing would wake us.

@@ -72,6 +72,11 @@ mod shift;
 pub mod tenure;
 mod timing;
 
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(feature = "tokio")]
 pub use campaign::{Campaign, Standing};
 pub use clock::Moment;

@@ -10,7 +10,7 @@ pub const MIN_TTL: Duration = Duration::from_millis(100);
 pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The smallest drift and the smallest interval between renewals: below it a scheduler's hiccup is larger.
 pub const MIN_STEP: Duration = Duration::from_millis(1);
-/// How long a release or an undo may take.
+/// How long a release or an undo may take: see [`Timing::release_limit`].
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
 /// How a lease is held. Made from its ttl; everything else has a default that fits.
@@ -249,6 +249,13 @@ impl Timing {
     #[must_use]
     pub fn limit(&self) -> Duration {
         ((self.ttl - self.margin) / 4).min(Duration::from_secs(2))
+    }
+
+    /// How long a release or an undo may take: a ttl, at most [`RELEASE_LIMIT`]. After a ttl the row is free without it, while a
+    /// release that hangs keeps a connection from those who renew.
+    #[must_use]
+    pub fn release_limit(&self) -> Duration {
+        self.ttl.min(RELEASE_LIMIT)
     }
 
     /// How long after an unsettled undo or release the next is sent: a third of the ttl, at most one second.

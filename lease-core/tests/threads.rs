@@ -2,14 +2,17 @@
 //!
 //! A ttl of two seconds leaves each step many times what a busy machine takes for it.
 
+use std::env;
+use std::pin::Pin;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use lease_core::{
-    Acquire, BootClock, Claim, Clock, Event, Lease, LeaseName, MemoryRepo, Moment, Outcome, Release, Renew, Repo,
-    RepoError, Skip, Stop, Wait,
+    Acquire, AcquireError, BootClock, Claim, Clock, Event, Lease, LeaseName, MemoryRepo, Moment, Outcome, Release,
+    Renew, Repo, RepoError, Skip, Stop, Wait,
 };
 
 const TTL: Duration = Duration::from_secs(2);
@@ -308,4 +311,52 @@ fn a_hint_is_waited_for_on_the_keepers_thread_and_as_long_as_somebody_waits() {
     let guard = thread.join().unwrap();
     eventually("who has it waits no more", || is(0));
     block_on(guard.release()).unwrap();
+}
+
+/// Counts how often it is read.
+struct Counted(Arc<AtomicUsize>);
+
+impl Clock for Counted {
+    fn now(&self) -> Moment {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        BootClock.now()
+    }
+
+    fn sleep_until(&self, at: Moment) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        BootClock.sleep_until(at)
+    }
+}
+
+/// It asked as fast as it could: nothing was there to wake it.
+#[test]
+fn where_no_thread_can_be_had_who_waits_asks_with_a_rest_in_between() {
+    const NAME: &str = "where_no_thread_can_be_had_who_waits_asks_with_a_rest_in_between";
+    const INSIDE: &str = "LEASE_TEST_WITHOUT_THREADS";
+    if env::var_os(INSIDE).is_none() {
+        // No thread has a stack of that size.
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", NAME, "--test-threads=1"])
+            .env(INSIDE, "1")
+            .env("RUST_MIN_STACK", (usize::MAX / 4).to_string())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let reads = Arc::new(AtomicUsize::new(0));
+    let lease = Lease::builder(MemoryRepo::new()).clock(Counted(reads.clone())).build();
+    let wait = Wait::For(Duration::from_millis(500));
+    let error = block_on(lease.acquire("job", TTL, wait)).unwrap_err();
+    let AcquireError::TimedOut {
+        last: Skip::Store(error),
+        ..
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    assert!(error.to_string().contains("job"), "{error}");
+    // A rest is 20 ms, and the clock is read a few times for each try.
+    let reads = reads.load(Ordering::Relaxed);
+    assert!((10..1_000).contains(&reads), "{reads}");
 }

@@ -9,11 +9,16 @@ mod source;
 mod statement;
 mod task;
 
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use engine::Engine;
 pub use error::{ConnectFailure, Failure, Reason, Subject, Verdict, text};
 pub use session::{Backend, Session};
 pub use source::{POOL_SIZE, Source};
-pub use statement::{Bound, Parameter, Statement, first, only};
+pub use statement::{Bound, Parameter, Statement, first, only, pieces, split};
 pub use task::{Task, pause};
 
 /// How long opening one connection may take, from TCP to the session's settings.

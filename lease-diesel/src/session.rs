@@ -63,6 +63,6 @@ impl<E: Engine> Session<'_, E> {
 
     /// A statement's text for another table than that which it names. `None` if it is that one.
     fn pieces<S: Statement>(&self) -> Option<Vec<String>> {
-        S::TEXT.split('$').map(|piece| E::rewrite(self.target, piece)).collect()
+        S::PIECES.iter().map(|piece| E::rewrite(self.target, piece)).collect()
     }
 }

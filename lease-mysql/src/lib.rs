@@ -17,6 +17,11 @@ mod table;
 mod target;
 mod value;
 
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use lease_core;
 pub use repo::MysqlRepo;
 pub use schema::SCHEMA;

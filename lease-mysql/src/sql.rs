@@ -22,6 +22,8 @@ pub(crate) enum Value<'a> {
 }
 
 impl Parameter<Mysql> for Value<'_> {
+    const NUMBERED: bool = false;
+
     fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
         match self {
             Self::Text(value) => out.push_bind_param::<Binary, [u8]>(value.as_bytes()),
@@ -171,20 +173,14 @@ macro_rules! inspect_row {
     };
 }
 
-/// All rows, by name.
-pub(crate) struct List;
-
-impl Statement for List {
-    const TEXT: &'static str = concat!(inspect_row!(), "ORDER BY CAST(name AS BINARY)");
-    type Row = InspectRow;
+statement! {
+    /// All rows, by name.
+    List as InspectRow: inspect_row!(), "ORDER BY CAST(name AS BINARY)"
 }
 
-/// One row: name.
-pub(crate) struct Get;
-
-impl Statement for Get {
-    const TEXT: &'static str = concat!(inspect_row!(), "WHERE name = $1");
-    type Row = InspectRow;
+statement! {
+    /// One row: name.
+    Get as InspectRow: inspect_row!(), "WHERE name = $1"
 }
 
 statement! {

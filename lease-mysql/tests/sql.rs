@@ -10,6 +10,8 @@ mod bad_input;
 mod batch;
 #[path = "sql/conflicts.rs"]
 mod conflicts;
+#[path = "sql/damage.rs"]
+mod damage;
 #[path = "sql/diagnose.rs"]
 mod diagnose;
 #[path = "sql/faults.rs"]
@@ -22,8 +24,12 @@ mod foreign_pool;
 mod galera;
 #[path = "sql/go.rs"]
 mod go;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/laws.rs"]
 mod laws;
+#[path = "sql/moving.rs"]
+mod moving;
 #[path = "sql/schema.rs"]
 mod schema;
 #[path = "sql/settings.rs"]

@@ -17,7 +17,7 @@ mod value;
 
 /// The README's example compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
 
 pub use lease_core;

@@ -24,6 +24,8 @@ pub(crate) enum Value<'a> {
 }
 
 impl Parameter<Pg> for Value<'_> {
+    const NUMBERED: bool = true;
+
     fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         match self {
             Self::Text(value) => out.push_bind_param::<Text, str>(value),
@@ -205,20 +207,14 @@ macro_rules! inspect_row {
     };
 }
 
-/// All rows, by name.
-pub(crate) struct List;
-
-impl Statement for List {
-    const TEXT: &'static str = concat!(inspect_row!(), "ORDER BY name COLLATE \"C\"");
-    type Row = InspectRow;
+statement! {
+    /// All rows, by name.
+    List as InspectRow: inspect_row!(), "ORDER BY name COLLATE \"C\""
 }
 
-/// One row: name.
-pub(crate) struct Get;
-
-impl Statement for Get {
-    const TEXT: &'static str = concat!(inspect_row!(), "WHERE name = $1");
-    type Row = InspectRow;
+statement! {
+    /// One row: name.
+    Get as InspectRow: inspect_row!(), "WHERE name = $1"
 }
 
 statement! {

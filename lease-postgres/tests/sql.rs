@@ -18,12 +18,16 @@ mod faults;
 mod foreign_pool;
 #[path = "sql/go.rs"]
 mod go;
+#[path = "sql/grants.rs"]
+mod grants;
 #[path = "sql/hosts.rs"]
 mod hosts;
 #[path = "sql/isolation.rs"]
 mod isolation;
 #[path = "sql/laws.rs"]
 mod laws;
+#[path = "sql/moving.rs"]
+mod moving;
 #[path = "sql/notify.rs"]
 mod notify;
 #[path = "sql/pgbouncer.rs"]

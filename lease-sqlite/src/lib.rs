@@ -11,6 +11,11 @@ mod sql;
 mod store;
 mod value;
 
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use lease_core;
 pub use repo::SqliteRepo;
 pub use schema::SCHEMA;

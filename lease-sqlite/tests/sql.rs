@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "sql/damage.rs"]
+mod damage;
 #[path = "sql/diagnose.rs"]
 mod diagnose;
 #[path = "sql/errors.rs"]

@@ -70,6 +70,11 @@ pub mod product;
 pub mod servers;
 mod spans;
 
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use clocks::{ManualClock, RunningClock};
 pub use faulty::{Chances, Fault, FaultyRepo};
 pub use harness::Harness;

@@ -298,6 +298,23 @@ async fn a_shutdown_waits_for_the_release_and_no_longer_than_its_limit() {
     );
 }
 
+/// Releases that hang had all places of a pool for five seconds, and no lease of a short ttl was renewed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_hangs_has_its_connection_for_no_longer_than_a_ttl() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let guard = lease.try_acquire("job", secs(2)).await.unwrap().unwrap();
+    faults.on(Operation::Release, Fault::Hang);
+    let start = world.millis();
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(error.kind(), RepoErrorKind::Timeout);
+    assert!(
+        (2_000..=2_500).contains(&(world.millis() - start)),
+        "{} ms",
+        world.millis() - start
+    );
+}
+
 /// A clock that a suspend moves on while timers stand still.
 #[derive(Clone)]
 struct Suspended {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::report::{Report, note};
 use crate::run::{self, Stopwatch, cargo};
-use crate::{tidy, tools};
+use crate::{features, tidy, tools};
 
 /// What `check` can be told.
 #[derive(Debug, clap::Args)]
@@ -24,24 +24,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     for (name, mut command) in by_cargo() {
         check(&mut report, name, || run::succeeds(&mut command));
     }
+    check(&mut report, "features", features::each_alone);
     check(&mut report, "deny", || {
         tools::DENY.ensure(args.install)?;
-        run::succeeds(&mut cargo(DENY))
+        run::succeeds(tools::DENY.command().args(DENY))
     });
     report.fact("seconds", total.seconds());
     Ok(report)
 }
 
 /// The advisories are left out: their database is no package, and a check must not change its mind over night.
-const DENY: [&str; 7] = [
-    "deny",
-    "--workspace",
-    "--all-features",
-    "check",
-    "bans",
-    "licenses",
-    "sources",
-];
+const DENY: [&str; 6] = ["--workspace", "--all-features", "check", "bans", "licenses", "sources"];
 
 fn by_cargo() -> [(&'static str, Command); 4] {
     let everything = ["--workspace", "--all-features"];
@@ -51,11 +44,9 @@ fn by_cargo() -> [(&'static str, Command); 4] {
     [
         ("fmt", cargo(["fmt", "--all", "--check"])),
         ("clippy", cargo(["clippy"].iter().chain(&everything).chain(&clippy))),
-        (
-            "no runtime",
-            cargo(["check", "-p", "lease-core", "--no-default-features"]),
-        ),
         ("docs", docs),
+        // Compiled, and run where they need nothing.
+        ("book", cargo(["test", "-p", "lease-examples", "--doc"])),
     ]
 }
 

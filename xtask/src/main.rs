@@ -7,13 +7,17 @@ mod bench;
 mod chaos;
 mod check;
 mod demo;
+mod docs;
+mod features;
 mod fix;
 mod group;
 mod images;
 mod machine;
+mod markdown;
 mod measure;
 mod model;
 mod mutants;
+mod release;
 mod report;
 mod run;
 mod server;
@@ -54,6 +58,10 @@ enum Verb {
     Fix,
     /// The house rules alone, in a second.
     Tidy,
+    /// The book as web pages, with the interfaces of the crates beside it.
+    Docs(docs::Args),
+    /// What a release needs beside `test` and `check`: packages, oldest dependencies, the interface against the last release.
+    Release(release::Args),
     /// Builds the images of test servers that are missing, from Debian's packages.
     Images,
     /// Breaks the code on purpose, and fails if no test notices.
@@ -84,6 +92,8 @@ impl Verb {
             Self::Check(args) => check::run(args),
             Self::Fix => fix::run(),
             Self::Tidy => tidy::run(),
+            Self::Docs(args) => docs::run(args),
+            Self::Release(args) => release::run(args),
             Self::Images => images::run(),
             Self::Mutants(args) => mutants::run(args),
             Self::Model(args) => model::run(args),

@@ -2,6 +2,7 @@
 //!
 //! The patterns are put together from halves, so that this program does not find itself.
 
+mod book;
 mod length;
 mod links;
 mod promises;
@@ -16,6 +17,8 @@ use serde_json::json;
 
 use crate::report::Report;
 use crate::run::{self, Stopwatch, root};
+
+pub(crate) use book::{SUMMARY, chapters};
 
 /// A text file of the tree.
 #[derive(Debug)]
@@ -78,17 +81,20 @@ pub(crate) fn run() -> anyhow::Result<Report> {
 /// What is wrong in the tree, in order.
 pub(crate) fn findings() -> anyhow::Result<Vec<Finding>> {
     let files = files()?;
+    let headings = links::of_all(&files);
+    let in_one_file = |file| in_one_file(file, &headings);
     let mut findings: Vec<Finding> = files.iter().flat_map(in_one_file).collect();
+    findings.extend(book::holes(&files));
     findings.extend(length::unneeded(&files));
     findings.extend(promises::unkept(&files));
     findings.sort();
     Ok(findings)
 }
 
-fn in_one_file(file: &File) -> Vec<Finding> {
+fn in_one_file(file: &File, headings: &links::Headings) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules::ALL.iter().flat_map(|rule| rule(file)).collect();
     findings.extend(length::too_long(file));
-    findings.extend(links::broken(file, |target| root().join(target).exists()));
+    findings.extend(links::broken(file, headings, |target| root().join(target).exists()));
     findings
 }
 

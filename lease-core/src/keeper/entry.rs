@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::call::{Answered, Call, Reply, Sent, call};
-use super::{Context, Given, TenureId};
+use super::{Context, Given, Outgoing, TenureId};
 use crate::held::Tenancy;
 use crate::names::Reservation;
 use crate::observe::Event as Told;
 use crate::tenure::{self, Cause, Effect, Event, Phase, Refusal, Settlement, Spread, Tenure};
 use crate::{
-    Acquire, Claim, Incumbent, LeaseName, Loss, Moment, Operation, RELEASE_LIMIT, Release, Renew, RepoError,
-    RepoErrorKind, Stop, Timing, Token,
+    Acquire, Claim, Incumbent, LeaseName, Loss, Moment, Operation, Release, Renew, RepoError, RepoErrorKind, Stop,
+    Timing, Token,
 };
 
 pub(super) struct Entry {
@@ -112,7 +112,11 @@ impl Entry {
     }
 
     fn release(&self, context: &Context, id: TenureId, now: Moment, at_least_for: Duration) -> Call {
-        let claim = self.claim.clone().limit(RELEASE_LIMIT).at_least_for(at_least_for);
+        let claim = self
+            .claim
+            .clone()
+            .limit(self.tenure.timing().release_limit())
+            .at_least_for(at_least_for);
         let sent = Sent {
             id,
             at: now,
@@ -209,7 +213,7 @@ impl Entry {
                 context.calls.push(self.release(context, id, now, at_least_for));
             }
             Effect::Grant(token) => self.grant(context, token),
-            Effect::Refuse(refusal) => self.refuse(refusal),
+            Effect::Refuse(refusal) => self.refuse(context, refusal),
             Effect::Stop(cause) => {
                 let stop = self.stop(cause);
                 if let Some((name, token)) = self.held() {
@@ -235,7 +239,7 @@ impl Entry {
         }
     }
 
-    fn grant(&mut self, context: &Context, token: Token) {
+    fn grant(&mut self, context: &mut Context, token: Token) {
         let Claim { name, holder, .. } = &self.claim;
         let (clock, drop_at) = (context.clock.clone(), self.tenure.drop_at());
         let tenancy = Tenancy::new(
@@ -255,12 +259,11 @@ impl Entry {
             token,
         });
         if let Some(reply) = self.reply.take() {
-            // If nobody is there any more, `Abandoned` is on its way.
-            drop(reply.send(Given::Granted(tenancy)));
+            context.outbox.push(Outgoing::Given(reply, Given::Granted(tenancy)));
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    fn refuse(&mut self, context: &mut Context, refusal: Refusal) {
         let given = match refusal {
             Refusal::Busy => Given::Busy(self.incumbent.take()),
             Refusal::Failed => Given::Failed(self.last_error.clone().unwrap_or_else(|| self.late())),
@@ -268,7 +271,7 @@ impl Entry {
             Refusal::ShuttingDown => Given::ShuttingDown,
         };
         if let Some(reply) = self.reply.take() {
-            drop(reply.send(given));
+            context.outbox.push(Outgoing::Given(reply, given));
         }
     }
 
@@ -288,7 +291,7 @@ impl Entry {
         }
     }
 
-    fn settle(&mut self, context: &Context, settlement: Settlement) {
+    fn settle(&mut self, context: &mut Context, settlement: Settlement) {
         let release = match settlement {
             Settlement::Released => Ok(Release::Released),
             Settlement::NotHeld => Ok(Release::NotHeld),
@@ -305,7 +308,7 @@ impl Entry {
         }
         self.reservation = None;
         if let Some(settle) = self.settle.take() {
-            drop(settle.send(release));
+            context.outbox.push(Outgoing::Settled(settle, release));
         }
     }
 

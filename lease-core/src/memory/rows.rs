@@ -31,7 +31,39 @@ pub struct Row {
     pub note: Option<String>,
 }
 
+impl Row {
+    /// A row as a grant leaves it, with neither release nor note; both fields are public. Times are microseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn new(holder: impl Into<String>, token: i64, acquired_at: i64, expires_at: i64) -> Self {
+        Self {
+            holder: holder.into(),
+            token,
+            acquired_at,
+            expires_at,
+            released_at: None,
+            note: None,
+        }
+    }
+}
+
 /// All rows, and the laws that change them.
+///
+/// For a backend that can read a row, decide, and write it back with nobody in between: [`insert`](Self::insert) the row that was
+/// read, let a law decide, and write what [`rows`](Self::rows) then has. `now` is the store's own clock, in microseconds since
+/// 1970-01-01 UTC. `docs/new-backend.md` in the repository does so.
+///
+/// ```
+/// use std::time::Duration;
+/// use lease_core::{Acquire, Claim, Label, LeaseName, Row, Rows};
+///
+/// let name = LeaseName::from_static("nightly");
+/// let mut rows = Rows::default();
+/// rows.insert(&name, Row::new("pod-1/5d0c", 7, 1_000, 2_000));
+/// let claim = Claim::new(name.clone(), Label::of_this_process().new_holder(), Duration::from_secs(60));
+/// assert!(matches!(rows.acquire(&claim, 1_999), Acquire::Busy(Some(_))));
+/// assert!(matches!(rows.acquire(&claim, 2_000), Acquire::Granted(_)));
+/// assert_eq!(rows.rows()[name.as_str()].expires_at, 60_002_000);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
     rows: BTreeMap<String, Row>,
@@ -43,6 +75,11 @@ impl Rows {
     #[must_use]
     pub fn rows(&self) -> &BTreeMap<String, Row> {
         &self.rows
+    }
+
+    /// Puts a row there as it is, in place of the one that was there.
+    pub fn insert(&mut self, name: &LeaseName, row: Row) {
+        self.rows.insert(name.as_str().to_owned(), row);
     }
 
     /// Deletes a row by hand.

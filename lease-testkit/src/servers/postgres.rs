@@ -266,8 +266,6 @@ fn contained(settings: &Settings, password: &str, port: u16) -> Result<Container
         .flat_map(|(setting, value)| ["-c".into(), format!("{setting}={value}")]);
     let command = ["docker-entrypoint.sh", "postgres"].map(str::to_owned);
     let request = container::server(image, command.into_iter().chain(arguments), settings, port, 5432)
-        .with_env_var("POSTGRES_PASSWORD", password)
-        // Not SCRAM, for the reason that local servers have.
-        .with_env_var("POSTGRES_HOST_AUTH_METHOD", "password");
+        .with_env_var("POSTGRES_PASSWORD", password);
     Ok(Container::of("postgres", request))
 }

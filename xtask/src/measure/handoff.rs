@@ -2,6 +2,7 @@
 //! holder's death; and what the telling costs those who release.
 
 mod cost;
+mod floor;
 mod killed;
 
 use std::time::Duration;
@@ -70,6 +71,8 @@ const POLLED: Way = Way {
 
 /// The first rounds open connections.
 const WARM_UP: u32 = 4;
+/// How often those who are told and the statements alone take turns.
+const TURNS: u32 = 10;
 
 /// The verb.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
@@ -86,11 +89,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     if args.told < 500 || args.polled < 40 || args.killed < 20 || args.pairs < 20 {
         report.miss("fewer than 500 releases that are told, 40 that are polled for, 20 deaths, or 20 pairs of runs");
     }
-    for (way, rounds) in [(TOLD, args.told), (POLLED, args.polled)] {
-        note(format_args!("{}: {rounds} rounds", way.what));
-        let times = runtime.block_on(hand_over(url, &way, rounds))?;
-        line(&mut report, way.what, times, way.aims);
-    }
+    runtime.block_on(told(url, args.told, &mut report))?;
+    note(format_args!("{}: {} rounds", POLLED.what, args.polled));
+    let times = runtime.block_on(hand_over(url, &POLLED, args.polled))?;
+    line(&mut report, POLLED.what, times, POLLED.aims);
     note(format_args!("{} holders are killed", args.killed));
     let late = runtime.block_on(killed::measure(url, args.killed))?;
     line(
@@ -101,6 +103,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     );
     runtime.block_on(cost::measure(url, args.pairs, args.releases, &mut report))?;
     Ok(report)
+}
+
+/// Hand-overs to one that is told, in turn with the statements of as many alone.
+async fn told(url: &str, rounds: u32, report: &mut Report) -> anyhow::Result<()> {
+    let (mut ours, mut alone, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let turns = TURNS.min(rounds);
+    for turn in 0..turns {
+        let rounds = rounds / turns + u32::from(turn < rounds % turns);
+        note(format_args!("{}: {rounds} rounds", TOLD.what));
+        let (mut one, mut other) = (hand_over(url, &TOLD, rounds).await?, floor::measure(url, rounds).await?);
+        ratios.push(median(&mut one) / median(&mut other));
+        ours.append(&mut one);
+        alone.append(&mut other);
+    }
+    line(report, TOLD.what, ours, TOLD.aims);
+    line(report, "its two statements alone", alone, [None; 3]);
+    report.fact("told_over_alone", hundredths(median(&mut ratios)));
+    Ok(())
 }
 
 /// Adds a line, and says which of its aims are missed.
@@ -138,11 +158,9 @@ async fn hand_over(url: &str, way: &Way, rounds: u32) -> anyhow::Result<Vec<f64>
     let mut began = (&mut holder.began).await?;
     for round in 0..rounds + WARM_UP {
         let mut waiter = Turn::begin(&pods[(round as usize + 1) % 2], way.ttl);
-        // Steps of the golden ratio spread over it evenly, whatever the pace of who polls.
-        let share = (f64::from(round) * 0.618_034).fract();
         let (least, more) = way.wait;
         BootClock
-            .sleep_until(BootClock.now().max(began) + least + more.mul_f64(share))
+            .sleep_until(BootClock.now().max(began) + least + more.mul_f64(share(round)))
             .await;
         let ended = holder.end().await?;
         began = (&mut waiter.began).await?;
@@ -153,6 +171,11 @@ async fn hand_over(url: &str, way: &Way, rounds: u32) -> anyhow::Result<Vec<f64>
     }
     holder.end().await?;
     Ok(times)
+}
+
+/// Steps of the golden ratio spread over an interval evenly, whatever the pace of who polls.
+fn share(round: u32) -> f64 {
+    (f64::from(round) * 0.618_034).fract()
 }
 
 /// One pod's tenure: it waits, works until it is told, and releases.

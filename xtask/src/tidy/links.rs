@@ -1,54 +1,35 @@
-//! Relative links in Markdown lead somewhere.
+//! Relative links in Markdown lead somewhere, and to a heading that is there.
+
+use std::collections::{HashMap, HashSet};
 
 use super::{File, Finding};
+use crate::markdown::{headings, links, resolved};
 
-/// Links whose target is not `there`.
-pub(super) fn broken(file: &File, there: impl Fn(&str) -> bool) -> Vec<Finding> {
+/// The headings of every page, by its path.
+pub(super) type Headings = HashMap<String, HashSet<String>>;
+
+/// The headings of these files.
+pub(super) fn of_all(files: &[File]) -> Headings {
+    let pages = files.iter().filter(|file| file.is(&[".md"]));
+    pages.map(|page| (page.path.clone(), headings(&page.text))).collect()
+}
+
+/// Links whose target is not `there`, or is no heading of its page.
+pub(super) fn broken(file: &File, headings: &Headings, there: impl Fn(&str) -> bool) -> Vec<Finding> {
     if !file.is(&[".md"]) {
         return Vec::new();
     }
-    let mut in_code = false;
-    let mut findings = Vec::new();
-    for (number, line) in file.lines() {
-        if line.trim_start().starts_with("```") {
-            in_code = !in_code;
-        } else if !in_code {
-            let targets = targets(line).filter_map(|target| Some((target, resolved(&file.path, target)?)));
-            let missing = targets.filter(|(_, path)| !there(path));
-            findings
-                .extend(missing.map(|(target, _)| file.finding(number, format!("the link to {target} leads nowhere"))));
-        }
-    }
-    findings
-}
-
-/// What stands in the parentheses of `[..](..)`, outside of code spans.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
-    // Every second part lies between two backticks.
-    let text = line.split('`').step_by(2);
-    // A link's text may itself be code: then its closing bracket begins the next part of the text.
-    text.flat_map(|part| part.split("](").skip(1))
-        .filter_map(|rest| rest.split([')', ' ']).next())
-}
-
-/// The path from the root of the workspace, if the link is a relative one to a file.
-fn resolved(from: &str, target: &str) -> Option<String> {
-    let path = target.split('#').next().unwrap_or_default();
-    // A crate's docs are also read by rustdoc, where an item is a link's target.
-    let is_item = path.contains("::") || !path.contains(['.', '/']);
-    if path.is_empty() || target.contains("://") || target.starts_with("mailto:") || is_item {
-        return None;
-    }
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in path.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
+    let is_broken = |target: &str| {
+        let Some((path, heading)) = resolved(&file.path, target) else {
+            return false;
+        };
+        let lacks = |heading: &String| headings.get(&path).is_some_and(|page| !page.contains(heading));
+        // A crate's docs may link to an item by what rustdoc calls it.
+        (path != file.path && !there(&path)) || heading.as_ref().is_some_and(lacks)
+    };
+    let bad = links(&file.text).into_iter().filter(|link| is_broken(link.target));
+    bad.map(|link| file.finding(link.line, format!("the link to {} leads nowhere", link.target)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -58,7 +39,9 @@ mod tests {
 
     fn found(text: &str) -> Vec<usize> {
         let there = |path: &str| ["README.md", "docs/adr/0001-tenure.md"].contains(&path);
-        let findings = broken(&sample("docs/guarantees.md", text), there);
+        let page = sample("docs/guarantees.md", text);
+        let other = sample("docs/adr/0001-tenure.md", "# A part\n");
+        let findings = broken(&page, &of_all(&[sample(&page.path, text), other]), there);
         findings.iter().map(|finding| finding.line).collect()
     }
 
@@ -69,11 +52,14 @@ mod tests {
     }
 
     #[test]
+    fn link_to_a_heading_that_is_gone_is_found() {
+        assert_eq!(found("[a](adr/0001-tenure.md#another) [b](#gone)"), [1, 1]);
+    }
+
+    #[test]
     fn links_to_files_to_elsewhere_and_to_items_are_fine() {
-        assert_eq!(
-            found("[a](adr/0001-tenure.md#part) [b](../README.md) [c](#part)"),
-            [0; 0]
-        );
+        let text = "# Here\n[a](adr/0001-tenure.md#a-part) [b](../README.md) [c](#here)";
+        assert_eq!(found(text), [0; 0]);
         assert_eq!(found("[a](https://example.com/x.md) [b](mailto:a@example.com)"), [0; 0]);
         assert_eq!(found("[`Repo`](lease_core::Repo) [c](Repo)"), [0; 0]);
     }

@@ -200,7 +200,8 @@ impl Prepared {
 fn statement(name: &str) -> Option<(String, Vec<usize>)> {
     let (statements, now) = STATEMENTS.split_once("-- NOW stands for\n")?;
     let (_, rest) = statements.split_once(&format!("-- {name}\n"))?;
-    let text = rest.lines().next()?.trim_end_matches(';').replace("NOW", now.trim());
+    let [text, now] = [rest, now].map(|text| text.lines().next().unwrap_or_default().trim_end_matches(';'));
+    let text = text.replace("NOW", now);
     let mut pieces = text.split('$');
     let mut prepared = pieces.next()?.to_owned();
     let mut places = Vec::new();
@@ -221,7 +222,7 @@ mod tests {
     fn each_statement_of_a_pair_is_there_with_all_its_values() {
         for (name, values) in [("Peek", 1), ("Take", 5), ("Release", 3)] {
             let (text, places) = statement(name).unwrap();
-            assert!(!text.contains('$') && !text.contains(" NOW "), "{text}");
+            assert!(!text.contains(['$', ';']) && !text.contains(" NOW "), "{text}");
             assert_eq!(text.matches('?').count(), places.len());
             assert_eq!(places.iter().max(), Some(&(values - 1)), "{text}");
         }
