@@ -40,7 +40,7 @@ use stage::Stage;
 /// What the verb can be told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A look in about two minutes, whose figures are not to be kept: written to `target/bench`.
+    /// A short look, whose figures are not to be kept: written to `target/bench`.
     #[arg(long)]
     quick: bool,
     /// How many rounds of each run.

@@ -45,7 +45,7 @@ impl Plan {
         }
     }
 
-    /// For a look in about two minutes.
+    /// For a look, whose figures are not kept.
     pub(super) fn quick() -> Self {
         Self {
             rounds: 2,
