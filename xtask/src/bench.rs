@@ -23,7 +23,7 @@ mod ticks;
 mod winner;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::ensure;
 use serde_json::json;
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(report(&sections, &stage, conditions.busy, &file, watch))
 }
 
-fn report(sections: &[Section], stage: &Stage, busy: bool, file: &PathBuf, watch: Stopwatch) -> Report {
+fn report(sections: &[Section], stage: &Stage, busy: bool, file: &Path, watch: Stopwatch) -> Report {
     let mut report = Report::new(&["engine", "what", "over", "is", "aim"]);
     for verdict in sections.iter().flat_map(|section| &section.verdicts) {
         let Verdict { engine, what, .. } = verdict;

@@ -65,7 +65,7 @@ enum Server {
 
 /// An empty database that is gone with this.
 pub(super) enum Place {
-    Postgres(Database),
+    Postgres(Box<Database>),
     Mysql(MysqlDatabase),
     File { _folder: TempDir, path: PathBuf },
 }
@@ -114,7 +114,7 @@ impl Engine {
     /// A new place, without a table.
     pub(super) fn place(&self) -> anyhow::Result<Place> {
         Ok(match &self.server {
-            Server::Postgres(server) => Place::Postgres(server.database()?),
+            Server::Postgres(server) => Place::Postgres(Box::new(server.database()?)),
             Server::Mysql(server) => Place::Mysql(server.database()?),
             Server::Files => {
                 let folder = tempfile::tempdir()?;
