@@ -3,6 +3,7 @@
 //! Each verb is a file with a `run` that answers with a [`Report`]: a table for people, or one JSON object with
 //! `--json`. What the tools it calls have to say goes to standard error.
 
+mod bench;
 mod chaos;
 mod check;
 mod demo;
@@ -76,6 +77,8 @@ enum Verb {
     /// Takes figures from a real server, and fails where one misses its aim.
     #[command(subcommand)]
     Measure(measure::What),
+    /// The same work through this project, the bare statements and other libraries; writes docs/benchmarks.md.
+    Bench(bench::Args),
     #[command(hide = true)]
     HerdPod(measure::HerdPodArgs),
     #[command(hide = true)]
@@ -98,6 +101,7 @@ impl Verb {
             Self::Chaos(args) => chaos::run(args),
             Self::Demo(args) => demo::run(args),
             Self::Measure(what) => measure::run(what),
+            Self::Bench(args) => bench::run(args),
             Self::HerdPod(args) => measure::run_herd_pod(args).map(|()| Report::default()),
             Self::HandoffHolder(args) => measure::run_handoff_holder(args).map(|()| Report::default()),
         }

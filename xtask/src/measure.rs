@@ -16,6 +16,7 @@ use crate::run::cargo;
 
 pub(crate) use handoff::{HolderArgs as HandoffHolderArgs, run_holder as run_handoff_holder};
 pub(crate) use herd::{PodArgs as HerdPodArgs, run_pod as run_herd_pod};
+pub(crate) use pairs::{pgbench_pairs, pgbench_script, statement};
 
 /// What can be measured.
 #[derive(Debug, clap::Subcommand)]

@@ -11,6 +11,7 @@ pub(crate) struct Report {
     columns: &'static [&'static str],
     rows: Vec<Vec<Value>>,
     facts: Vec<(&'static str, Value)>,
+    details: Vec<(&'static str, Value)>,
     missed: Vec<String>,
 }
 
@@ -39,6 +40,11 @@ impl Report {
     /// Adds a single value, shown below the table.
     pub(crate) fn fact(&mut self, name: &'static str, value: impl Into<Value>) {
         self.facts.push((name, value.into()));
+    }
+
+    /// Adds what programs alone are told: it would be too long for a table.
+    pub(crate) fn detail(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.details.push((name, value.into()));
     }
 
     /// Says how the aim was missed. The verb then exits with 1.
@@ -77,6 +83,7 @@ impl Report {
         object.extend(
             self.facts
                 .iter()
+                .chain(&self.details)
                 .map(|(name, value)| ((*name).to_owned(), value.clone())),
         );
         Value::Object(object)
@@ -144,6 +151,14 @@ mod tests {
             "tests_run": 7,
         });
         assert_eq!(sample().to_json(), expected);
+    }
+
+    #[test]
+    fn details_are_for_programs_alone() {
+        let mut report = sample();
+        report.detail("every_figure", json!([1, 2]));
+        assert_eq!(report.to_json()["every_figure"], json!([1, 2]));
+        assert!(!report.to_text().contains("every"), "{}", report.to_text());
     }
 
     #[test]

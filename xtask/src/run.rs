@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -107,9 +107,14 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
+    /// How long that is ago.
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+
     /// To a tenth, as tables show it.
     pub(crate) fn seconds(self) -> Value {
-        json!((self.0.elapsed().as_secs_f64() * 10.0).round() / 10.0)
+        json!((self.elapsed().as_secs_f64() * 10.0).round() / 10.0)
     }
 }
 

@@ -173,7 +173,7 @@ async fn pair(lease: Lease, client: usize) -> anyhow::Result<()> {
 }
 
 /// Our two statements with pgbench's variables for their values.
-fn pgbench_script() -> anyhow::Result<String> {
+pub(crate) fn pgbench_script() -> anyhow::Result<String> {
     let microseconds = TTL.as_micros();
     let mut script = format!("\\set holder random(1, 1000000000000)\n\\set ttl {microseconds}\n\\set least 0\n");
     for (name, third) in [("Acquire", ":ttl"), ("Release", ":least")] {
@@ -188,12 +188,19 @@ fn pgbench_script() -> anyhow::Result<String> {
 }
 
 /// A statement with its semicolon.
-pub(super) fn statement(name: &str) -> Option<&'static str> {
+pub(crate) fn statement(name: &str) -> Option<&'static str> {
     let (_, rest) = STATEMENTS.split_once(&format!("-- {name}\n"))?;
     rest.lines().next()
 }
 
-fn pgbench_pairs(pgbench: &Path, script: &Path, url: &str, connections: usize, seconds: u64) -> anyhow::Result<f64> {
+/// Pairs per second by pgbench.
+pub(crate) fn pgbench_pairs(
+    pgbench: &Path,
+    script: &Path,
+    url: &str,
+    connections: usize,
+    seconds: u64,
+) -> anyhow::Result<f64> {
     let mut command = Command::new(pgbench);
     command.args(["--no-vacuum", "--protocol=prepared", "--jobs"]);
     command.arg(connections.min(2).to_string());

@@ -1,0 +1,65 @@
+//! Trying to take what another holds.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::{all, pod, span, sum};
+use crate::{Contender, Gate, Outcome, Place, Times, Window};
+
+const NAME: &str = "held";
+
+pub(crate) async fn lose<C: Contender>(
+    place: &Place,
+    pods: usize,
+    seconds: f64,
+    every: Option<Duration>,
+    held_elsewhere: bool,
+    gate: &mut Gate,
+) -> anyhow::Result<Outcome> {
+    let mut losers = Vec::with_capacity(pods);
+    for number in 0..pods {
+        let mut loser: C = pod(place).await?;
+        // Its connection is open, and has its statements, before the clock runs.
+        let warm = format!("warm-{number}");
+        let guard = loser.try_acquire(&warm).await?.context("nobody else has it")?;
+        loser.release(guard).await?;
+        losers.push(loser);
+    }
+    let mut holder: C = pod(place).await?;
+    let guard = if held_elsewhere {
+        None
+    } else {
+        Some(holder.try_acquire(NAME).await?.context("nobody else has it")?)
+    };
+    gate.begin()?;
+    let window = Window::begin()?;
+    let began = Instant::now();
+    let ended = all(losers.into_iter().enumerate().map(|(number, mut loser)| async move {
+        let mut times = Times::new();
+        // Spread over the interval, as pods are that were started at different times.
+        let mut due = began + every.unwrap_or_default().mul_f64(number as f64 / pods as f64);
+        let end = began + span(seconds);
+        loop {
+            if every.is_some() {
+                tokio::time::sleep_until(due.into()).await;
+            }
+            let now = Instant::now();
+            if now >= end {
+                return Ok((loser, times));
+            }
+            let granted = loser.try_acquire(NAME).await?;
+            times.add(now.elapsed());
+            ensure!(granted.is_none(), "it was granted what another holds");
+            due += every.unwrap_or_default();
+        }
+    }))
+    .await?;
+    let outcome = window.end(&sum(ended.iter().map(|(_, times)| times))?)?;
+    gate.end()?;
+    if let Some(guard) = guard {
+        ensure!(!C::is_lost(&guard), "it was lost meanwhile");
+        holder.release(guard).await?;
+    }
+    Ok(outcome)
+}

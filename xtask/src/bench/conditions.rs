@@ -1,0 +1,87 @@
+//! [`conditions`]: machine, versions and durability, without which a figure says nothing.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::Command;
+
+use anyhow::Context;
+
+use super::built::Built;
+use super::series::Series;
+use super::stage::Stage;
+use crate::run::{self, Stopwatch, root};
+
+/// More than this on average, in processes that want to run, and the figures are no figures.
+const BUSY: f64 = 0.7;
+
+/// Under which conditions it was measured.
+pub(super) struct Conditions {
+    pub(super) lines: Vec<String>,
+    /// The machine had other work.
+    pub(super) busy: bool,
+}
+
+/// Before the first measurement, with the load average from before anything was built.
+pub(super) fn conditions(stage: &Stage, load: f64) -> anyhow::Result<Conditions> {
+    let said = |program: &str, args: &[&str]| -> anyhow::Result<String> {
+        let output = run::output(Command::new(program).args(args).current_dir(root()))?;
+        Ok(String::from_utf8_lossy(&output).trim().to_owned())
+    };
+    let cpus = fs::read_to_string("/proc/cpuinfo")?;
+    let model = field(&cpus, "model name").unwrap_or("unknown");
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let memory = fs::read_to_string("/proc/meminfo")?;
+    let memory = field(&memory, "MemTotal").unwrap_or("unknown");
+    let mut lines = vec![
+        format!("Date: {}", said("date", &["+%F"])?),
+        format!(
+            "Commit: {}",
+            said("git", &["describe", "--always", "--dirty", "--exclude", "*"])?
+        ),
+        format!("Processor: {count} of {model}"),
+        format!("Memory: {memory}"),
+        format!("Kernel: {}", said("uname", &["-sr"])?),
+        format!("Compiler: {}", said("rustc", &["--version"])?),
+        format!("Load average at the beginning: {load:.2}"),
+        format!(
+            "One write of 8 KiB that reaches the disk, where the data are: {} µs",
+            flush()?.shown(0)
+        ),
+    ];
+    for engine in &stage.engines {
+        lines.push(format!("{} {}", engine.kind.name(), engine.facts()?));
+    }
+    lines.extend(stage.missing.iter().cloned());
+    for (name, version) in Built::versions()? {
+        lines.push(format!("{name} {version}"));
+    }
+    Ok(Conditions {
+        lines,
+        busy: load > BUSY,
+    })
+}
+
+/// The mean number of processes that wanted to run in the last minute.
+pub(super) fn load() -> anyhow::Result<f64> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split(' ').next().context("a load average")?.parse()?)
+}
+
+/// How long a small durable write takes, in microseconds.
+fn flush() -> anyhow::Result<Series> {
+    let folder = tempfile::tempdir()?;
+    let mut file = File::create(folder.path().join("flushed"))?;
+    let mut times = Series::default();
+    for _ in 0..200 {
+        let watch = Stopwatch::start();
+        file.write_all(&[0x5A; 8_192])?;
+        file.sync_data()?;
+        times.add(watch.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(times)
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim())
+}
