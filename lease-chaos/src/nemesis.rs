@@ -188,26 +188,30 @@ impl World {
 
     /// Waits until all nodes of a cluster have said the same of it for a while: one that thaws does not know yet that the others
     /// went on without it.
-    async fn is_whole(&mut self) -> anyhow::Result<()> {
-        if self.engine != Engine::Galera {
-            return Ok(());
-        }
+    pub(crate) async fn is_whole(&mut self) -> anyhow::Result<()> {
         let deadline = BootClock.now() + CATCH_UP;
         let mut same = 0;
-        while same < 10 {
-            let mut said = Vec::new();
-            for server in &mut self.servers {
-                said.push(server.members().await.unwrap_or_default());
-            }
-            // Sorted by their names: the number of the cluster, its size, and whether the node takes statements.
-            let is_whole = said[0].ends_with(",3,ON") && said.iter().all(|one| *one == said[0]);
-            same = if is_whole { same + 1 } else { 0 };
+        while self.engine == Engine::Galera && same < 10 {
+            same = if self.agree().await { same + 1 } else { 0 };
             if BootClock.now() > deadline {
-                bail!("the cluster is not whole after {CATCH_UP:?}: {said:?}");
+                bail!("the cluster is not whole after {CATCH_UP:?}");
             }
             BootClock.sleep_until(BootClock.now() + Duration::from_millis(50)).await;
         }
         Ok(())
+    }
+
+    /// Whether all nodes of a cluster say the same of it, and that it is whole; of another engine always.
+    pub(crate) async fn agree(&mut self) -> bool {
+        if self.engine != Engine::Galera {
+            return true;
+        }
+        let mut said = Vec::new();
+        for server in &mut self.servers {
+            said.push(server.members().await.unwrap_or_default());
+        }
+        // Sorted by their names: the number of the cluster, its size, and whether the node takes statements.
+        said[0].ends_with(",3,ON") && said.iter().all(|one| *one == said[0])
     }
 
     /// Which server a fault is of: of a primary and its standby the primary.

@@ -267,9 +267,13 @@ impl World {
         format!("{:?}", self.engine).to_lowercase()
     }
 
-    /// Waits until every pod has begun a tenure of its own lease after `since`, and says after how many milliseconds that was.
-    async fn recovered(&mut self, since: Moment) -> anyhow::Result<Option<u64>> {
-        let deadline = BootClock.now() + PATIENCE;
+    /// Waits until every pod has begun a tenure of its own lease after the servers were healed, and says after how many
+    /// milliseconds that was.
+    ///
+    /// A cluster may fall apart once more a moment after a node is back, since it goes by what it suspected before. No node takes
+    /// statements then, which is that fault still: it counts from when the cluster is whole.
+    async fn recovered(&mut self, healed: Moment) -> anyhow::Result<Option<u64>> {
+        let mut since = healed;
         loop {
             let mut slowest = Some(0);
             for pod in &mut self.pods {
@@ -282,7 +286,12 @@ impl World {
             if let Some(at) = slowest {
                 return Ok(Some(at.saturating_sub(since.as_nanos()) / 1_000_000));
             }
-            if BootClock.now() > deadline {
+            if !self.agree().await {
+                eprintln!("{} fell apart once more", self.engine_name());
+                self.is_whole().await?;
+                since = BootClock.now();
+            }
+            if BootClock.now() > since + PATIENCE {
                 return Ok(None);
             }
             rest().await;
