@@ -53,7 +53,8 @@ impl Contender for BareSqlite {
     }
 
     async fn prepare(place: &Place) -> anyhow::Result<()> {
-        Ok(SqliteRepo::open(place, 1).await?.make_table().await?)
+        let repo = <SqliteRepo as Backend>::open(place, 1).await?;
+        Ok(repo.make_table().await?)
     }
 
     async fn open(place: &Place, clients: usize) -> anyhow::Result<Vec<Self>> {
@@ -87,7 +88,7 @@ impl Contender for BareSqlite {
 
     async fn renew(&mut self, (name, holder): &mut Self::Guard) -> anyhow::Result<()> {
         let mut renew = self.connection.prepare_cached(&self.renew)?;
-        ensure!(renew.execute(params![name, holder, self.ttl])? == 1, "it is ours");
+        ensure!(renew.execute(params![*name, *holder, self.ttl])? == 1, "it is ours");
         Ok(())
     }
 }
