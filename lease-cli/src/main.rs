@@ -32,8 +32,15 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // To standard output if it was asked for, as by `--help`.
-            let _ = error.print();
+            let text = error.to_string();
+            let shown = text.lines().map(rows::printable).collect::<Vec<_>>().join("\n");
+            if shown == text.trim_end() {
+                // To standard output if it was asked for, as by `--help`.
+                let _ = error.print();
+            } else {
+                // It repeats what was given, of which a terminal would obey some.
+                let _ = writeln!(io::stderr(), "{shown}");
+            }
             return ExitCode::from(if error.use_stderr() { code::USAGE } else { code::DONE });
         }
     };

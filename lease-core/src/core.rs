@@ -102,8 +102,8 @@ impl Core {
 
     /// Resolves at `at`. The keeper wakes us: the caller may be on any executor.
     ///
-    /// Without a keeper it comes too early, after a short time in which the thread is blocked: whoever asks again can't be
-    /// woken by anybody, and must not ask without a rest.
+    /// Without a keeper it comes after a rest in which the thread is blocked, whatever `at` is: nobody can wake us then, and
+    /// whoever asks again must not do so as fast as he can.
     pub(crate) async fn sleep_until(&self, at: Moment) {
         let (wake, woken) = oneshot::channel();
         match self.keeper() {
@@ -112,7 +112,7 @@ impl Core {
                 // An error means that the keeper died. The next try starts another one, or says why not.
                 drop(woken.await);
             }
-            Err(_) => std::thread::sleep(at.since(self.clock.now()).min(REST)),
+            Err(_) => std::thread::sleep(REST),
         }
     }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 use lease_core::{
     DbTime, Evict, Inspect, Label, LeaseName, LeaseRow, Note, Operation, PURGE_MARGIN, Release, RepoError, RowTimes,
 };
-use lease_diesel::{Failure, Subject, Task};
+use lease_diesel::{Failure, Subject, Task, Verdict};
 
 use crate::MysqlRepo;
-use crate::code::{Meaning, of_statement};
 use crate::engine::{Mysql, Session};
-use crate::error::number;
+use crate::error::explain;
 use crate::sql::{self, Value::Int, Value::Text};
 use crate::value::{lossy, span};
 
@@ -205,9 +204,12 @@ impl Task<Mysql> for Purging {
             let name = lossy(&name);
             match session.execute(sql::Purge, &[Text(&name), age]).await {
                 Ok(count) => self.deleted += count as u64,
-                Err(error) => match number(session, &error).await {
-                    Ok(Some(code)) if of_statement(code) == Meaning::Conflict => {}
-                    _ => return Err(error.into()),
+                // It is explained here and once: the server says the number of an error only to the next statement.
+                Err(error) => match explain(session, &self.subject(), error).await {
+                    Verdict::Conflict(_) => {}
+                    Verdict::Unexplained(error) | Verdict::Gone(error) | Verdict::Final(error) => {
+                        return Err(error.into());
+                    }
                 },
             }
         }

@@ -321,11 +321,15 @@ mod tests {
     }
 
     #[test]
-    fn a_value_used_twice_is_bound_twice() {
+    fn a_value_used_twice_is_sent_once() {
         let values = [Value::Text("job"), Value::Text("pod/1"), Value::Int(7)];
         let text = debug_query::<Pg, _>(&Bound::new(Renew, &values)).to_string();
         assert!(text.contains("t.expires_at, clock_timestamp() + $1 *"), "{text}");
-        assert!(text.ends_with(r#"-- binds: [7, "job", "pod/1", "pod/1"]"#), "{text}");
+        assert!(
+            text.contains("l.name = $2 AND l.holder = $3 FOR NO KEY UPDATE) AND t.holder = $3 "),
+            "{text}"
+        );
+        assert!(text.ends_with(r#"-- binds: [7, "job", "pod/1"]"#), "{text}");
         assert!(Bound::new(Renew, &values).is_safe_to_cache_prepared(&Pg).unwrap());
     }
 

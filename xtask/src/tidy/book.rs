@@ -31,7 +31,15 @@ pub(super) fn holes(files: &[File]) -> Vec<Finding> {
         if is_chapter {
             findings.extend(leaving(page, &chapters));
         }
-        findings.extend(uncompiled(page, is_chapter, compiled));
+        // A crate's own page is part of its docs.
+        let own = page
+            .path
+            .strip_suffix("README.md")
+            .map(|folder| format!("{folder}src/lib.rs"));
+        let own = own
+            .and_then(|lib| by_path(&lib))
+            .is_some_and(|lib| lib.text.contains("\"../README.md\""));
+        findings.extend(uncompiled(page, is_chapter && !own, compiled));
     }
     findings
 }
@@ -127,6 +135,9 @@ mod tests {
         let page = ("docs/b.md", "# B\n```rust\n1;\n```\n");
         assert_eq!(found(&[page], "").len(), 1);
         assert!(found(&[page], "include_str!(\"../../docs/b.md\")").is_empty());
+        let readme = ("README.md", page.1);
+        assert_eq!(found(&[readme], "").len(), 1);
+        assert!(found(&[readme, ("src/lib.rs", "include_str!(\"../README.md\")")], "").is_empty());
         let ignored = concat!("```rust,ign", "ore\n1;\n```\n");
         assert_eq!(found(&[("lease-x/a.md", ignored)], "").len(), 1);
     }
