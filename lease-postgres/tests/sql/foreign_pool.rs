@@ -81,11 +81,12 @@ async fn a_pool_kept_busy_by_the_application_is_a_timeout() {
     let (database, own) = Database::migrated().await;
     let pool = pool(&database, 1);
     let repo = PostgresRepo::new(pool.clone()).unwrap();
-    let mut held = claim("job");
-    held.limit = Duration::from_millis(200);
+    let held = claim("job");
     repo.acquire(&held).await.unwrap();
     let kept = pool.get().await.unwrap();
-    let error = repo.renew(&held).await.unwrap_err();
+    let mut hurried = held.clone();
+    hurried.limit = Duration::from_millis(200);
+    let error = repo.renew(&hurried).await.unwrap_err();
     assert_eq!(error.kind(), RepoErrorKind::Timeout);
     assert!(!error.may_have_executed());
     assert_eq!(
