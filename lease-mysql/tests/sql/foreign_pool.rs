@@ -306,7 +306,7 @@ async fn a_statement_without_an_answer_costs_its_connection(dialect: Dialect) {
     let mut locker = database.sql().await;
     locker.query_drop("BEGIN").await.unwrap();
     locker.query_drop("SELECT 1 FROM task_leases FOR UPDATE").await.unwrap();
-    held.limit = Duration::from_millis(200);
+    held.limit = Duration::from_secs(1);
     for repo in [&repo, &own] {
         let error = repo.renew(&held).await.unwrap_err();
         assert_eq!(error.kind(), RepoErrorKind::Timeout);

@@ -186,7 +186,7 @@ async fn a_statement_without_an_answer_costs_its_connection() {
     lock.batch_execute("SELECT 1 FROM task_leases FOR UPDATE")
         .await
         .unwrap();
-    held.limit = Duration::from_millis(200);
+    held.limit = Duration::from_secs(1);
     for repo in [&repo, &own] {
         let error = repo.renew(&held).await.unwrap_err();
         assert_eq!(error.kind(), RepoErrorKind::Timeout);
