@@ -23,7 +23,7 @@ const NEAR: &[(&str, u64)] = &[
     ("LiveToTheLastInstant", 7),
 ];
 /// How many tenures a mutant has until each invariant that is about it must have caught it.
-const HUNT: u64 = 10_000;
+const HUNT: u64 = 100_000;
 
 #[test]
 fn two_thousand_tenures_violate_nothing() {
