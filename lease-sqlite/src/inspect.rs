@@ -12,7 +12,7 @@ use crate::SqliteRepo;
 use crate::error::Subject;
 use crate::repo::{execute, rows};
 use crate::sql::{self, Value};
-use crate::value::{left, span};
+use crate::value::{Lossy, left, span};
 
 /// How long a method may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -115,7 +115,7 @@ fn evicted(rows: Vec<(i64, i64)>) -> Evict {
         })
 }
 
-type Row = (String, String, i64, i64, i64, Option<i64>, Option<String>, i64);
+type Row = (Lossy, Lossy, i64, i64, i64, Option<i64>, Option<Lossy>, i64);
 
 fn shown(rows: Vec<Row>) -> Vec<LeaseRow> {
     let shown = |(name, holder, token, acquired_at, expires_at, released_at, note, now): Row| {
@@ -124,9 +124,9 @@ fn shown(rows: Vec<Row>) -> Vec<LeaseRow> {
             expires_at: DbTime::from_micros(expires_at),
             read_at: DbTime::from_micros(now),
         };
-        let mut row = LeaseRow::new(name, holder, token, times);
+        let mut row = LeaseRow::new(name.0, holder.0, token, times);
         row.released_at = released_at.map(DbTime::from_micros);
-        row.note = note;
+        row.note = note.map(|note| note.0);
         row
     };
     rows.into_iter().map(shown).collect()

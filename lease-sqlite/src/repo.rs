@@ -14,7 +14,7 @@ use crate::error::Subject;
 use crate::place::Place;
 use crate::sql::{self, Bound, Value};
 use crate::store::Store;
-use crate::value::{left, span};
+use crate::value::{Lossy, left, span};
 
 /// How long opening the file for the first time may take, other processes' locks included.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -112,12 +112,12 @@ struct Seen {
 }
 
 fn peek(connection: &mut SqliteConnection, values: &[Value]) -> QueryResult<Option<Seen>> {
-    let found: Vec<(String, i64, Option<i64>, i64)> = rows(connection, sql::Peek, &values[..1])?;
+    let found: Vec<(Lossy, i64, Option<i64>, i64)> = rows(connection, sql::Peek, &values[..1])?;
     Ok(found
         .into_iter()
         .next()
         .map(|(holder, expires_at, released_at, now)| Seen {
-            holder,
+            holder: holder.0,
             expires_in: left(expires_at, now),
             released: released_at.is_some(),
         }))

@@ -2,10 +2,24 @@
 
 use std::time::Duration;
 
+use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::sql_types::{Binary, Text};
+use diesel::sqlite::{Sqlite, SqliteValue};
 use lease_core::microseconds;
 
 /// A hundred thousand years: that far from now a time in microseconds always fits.
 const MAX_SPAN_US: i64 = 100_000 * 365 * 86_400 * 1_000_000;
+
+/// Text that is shown even if it is no UTF-8, which SQLite keeps as it is given.
+#[derive(Debug, Clone, FromSqlRow)]
+pub(crate) struct Lossy(pub(crate) String);
+
+impl FromSql<Text, Sqlite> for Lossy {
+    fn from_sql(value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
+        let bytes = <Vec<u8> as FromSql<Binary, Sqlite>>::from_sql(value)?;
+        Ok(Self(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
 
 /// A duration in microseconds, at most a hundred thousand years.
 pub(crate) fn span(duration: Duration) -> i64 {

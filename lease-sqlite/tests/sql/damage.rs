@@ -138,10 +138,10 @@ async fn a_row_whose_name_is_none_is_listed_and_in_nobodys_way() {
     let repo = database.repo().await;
     database.run(
         "INSERT INTO task_leases (name, holder, token, acquired_at, expires_at) VALUES
-         ('', 'x/0', 1, 0, 1), (' job ', 'x/0', 1, 0, 1), ('a' || char(10), 'x/0', 1, 0, 1),
+         ('', 'x/0', 1, 0, 1), (' job ', 'x/0', 1, 0, 1), ('a' || char(10), 'x/0', 1, 0, 1), (CAST(x'ff' AS TEXT), 'x/0', 1, 0, 1),
          (CAST(zeroblob(100000) AS TEXT), 'x/0', 1, 0, 1)",
     );
-    assert_eq!(repo.list().await.unwrap().len(), 4);
+    assert_eq!(repo.list().await.unwrap().len(), 5);
     assert!(matches!(repo.acquire(&claim("job")).await, Ok(Acquire::Granted(_))));
     fine("purge", repo.purge(Duration::ZERO).await);
     assert!(
