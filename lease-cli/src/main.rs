@@ -33,13 +33,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let text = error.to_string();
-            let shown = text.lines().map(rows::printable).collect::<Vec<_>>().join("\n");
-            if shown == text.trim_end() {
+            let shown: Vec<String> = text.lines().map(rows::printable).collect();
+            if text.lines().eq(&shown) {
                 // To standard output if it was asked for, as by `--help`.
                 let _ = error.print();
             } else {
                 // It repeats what was given, of which a terminal would obey some.
-                let _ = writeln!(io::stderr(), "{shown}");
+                let _ = writeln!(io::stderr(), "{}", shown.join("\n"));
             }
             return ExitCode::from(if error.use_stderr() { code::USAGE } else { code::DONE });
         }
