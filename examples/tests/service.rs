@@ -74,9 +74,9 @@ fn three_pods_share_the_work(url: &str) {
         assert_eq!(get(&pod.address, "/readyz"), (200, "ok".into()));
         let counted = || pod.metric(GRANTED) >= pod.runs().len() as f64 - 1.0;
         eventually("the runs in the metrics", counted);
-        let skipped = || pod.metric("lease_skipped_total{lease=\"reaper\",reason=\"busy\"}");
+        let skipped = || pod.metric("lease_skipped_total{lease=\"reaper\",cause=\"busy\"}");
         eventually("a turn of another's", || skipped() > 0.0);
-        let errors = pod.metric("lease_skipped_total{lease=\"reaper\",reason=\"store\"}");
+        let errors = pod.metric("lease_skipped_total{lease=\"reaper\",cause=\"store\"}");
         assert!(errors.abs() < 0.5, "the store always answered");
     }
     // The rest of the work falls to those who are left.

@@ -52,8 +52,11 @@ pub(crate) fn details(row: &LeaseRow) -> String {
         ("until", until(row)),
         ("holder", printable(&row.holder)),
         ("token", row.token.to_string()),
-        ("acquired", ago(row.acquired_at)),
     ];
+    // Of a pause it is from when on it may be ended, which may be in the future.
+    if row.acquired_at <= row.read_at {
+        lines.push(("acquired", ago(row.acquired_at)));
+    }
     if let Some(released_at) = row.released_at {
         lines.push(("released", ago(released_at)));
     }

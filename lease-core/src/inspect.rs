@@ -113,7 +113,7 @@ pub struct LeaseRow {
     pub holder: String,
     /// The column `token`. Any number, since a damaged table can hold any.
     pub token: i64,
-    /// When this tenure was granted.
+    /// When this tenure was granted; of a pause, from when on it may be ended, which is in the future while a holder's time lasts.
     pub acquired_at: DbTime,
     /// When the row stops being live.
     pub expires_at: DbTime,

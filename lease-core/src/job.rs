@@ -157,7 +157,7 @@ impl Job {
     pub(crate) async fn ask(&self) -> Result<Guard, Skip> {
         let asked = match self.core.names.reserve(&self.name) {
             Some(reservation) => self.core.ask(&self.name, self.timing, reservation).await,
-            None if self.core.closing.is_cancelled() => return Err(Skip::ShuttingDown),
+            None if self.core.closing.is_cancelled() => return self.refused(Skip::ShuttingDown),
             None => return self.refused(Skip::BusyHere),
         };
         asked.or_else(|(skip, _)| self.refused(skip))

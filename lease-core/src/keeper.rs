@@ -269,11 +269,11 @@ impl Keeper {
     fn tell(&mut self, id: TenureId, now: Moment, event: TenureEvent) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.handle(&mut self.context, id, now, event);
-        if let Some(due) = entry.due.take() {
+        if let Some(due) = entry.tick_at.take() {
             self.timers.remove(&(due, id));
         }
-        entry.due = entry.tenure.next_at();
-        self.timers.extend(entry.due.map(|due| (due, id)));
+        entry.tick_at = entry.tenure.next_at();
+        self.timers.extend(entry.tick_at.map(|due| (due, id)));
         if entry.tenure.phase() == Phase::Ended {
             self.entries.remove(&id);
             if self.entries.is_empty() {

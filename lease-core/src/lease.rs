@@ -49,7 +49,8 @@ impl Lease {
         }
     }
 
-    /// The label: what people read in the column `holder`, before the slash.
+    /// The label: what people read in the column `holder`, before the slash. Not a [`Holder`](crate::Holder), of which each tenure has
+    /// its own.
     #[must_use]
     pub fn holder(&self) -> &Label {
         &self.core.label

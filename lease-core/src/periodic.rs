@@ -18,7 +18,7 @@ const SPREAD: u32 = 200;
 /// Made by [`Job::periodic`]. Between two grants lies at least the interval less 1 %, by the database's clock, however
 /// many pods there are and however their clocks stand: the lease stays taken for that long, and each pod tries next when the
 /// row's time is over, not at a beat of its own. A run that takes longer than the interval delays the next, and nothing is
-/// made up for afterwards.
+/// made up for afterwards. A pod that dies in its run frees the lease after its ttl, and another pod then runs within the interval.
 ///
 /// ```
 /// # use lease_core::{Lease, MemoryRepo};

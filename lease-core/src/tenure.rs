@@ -1,6 +1,7 @@
 //! [`Tenure`]: the state machine of one stretch from grant to end. No clock, no await, no SQL.
 //!
-//! It takes events with times and answers with effects; nothing else decides. The keeper brings it events and carries
+//! It takes events with times and answers with effects; nothing else decides when a lease is renewed, stopped for want of a renewal,
+//! dropped or undone. The keeper brings it events and carries
 //! out its effects; a model checker can do both. Its table of transitions is `docs/adr/0001-tenure.md`.
 
 use std::time::Duration;

@@ -65,7 +65,7 @@ impl From<Duration> for Options {
 }
 
 impl Options {
-    /// How long from its grant the lease stays taken at the least, also when f ends sooner.
+    /// How long from its grant the lease stays taken at the least, also when f ends sooner: its *minimum*, as other places say.
     ///
     /// It keeps unaligned pods from each running a short job once per interval. It may exceed the ttl; after a crash
     /// the ttl alone counts. A job that never started does not keep it.
@@ -80,13 +80,13 @@ impl Options {
         self
     }
 
-    /// How long after a renewal the next is sent. By default a third of the ttl.
+    /// How long after a renewal the next is sent. By default a third of the ttl, at most half of the ttl less the margin.
     pub const fn renew_every(mut self, renew_every: Duration) -> Self {
         self.renew_every = Some(renew_every);
         self
     }
 
-    /// How long before the row's expiry f is told to stop. By default a sixth of the ttl.
+    /// How long before the row's expiry f is told to stop. By default a sixth of the ttl, at least twice the drift.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = Some(margin);
         self
@@ -128,6 +128,9 @@ pub struct Timing {
 
 impl Timing {
     /// Checks the options and fills in the defaults. Nothing given is changed.
+    ///
+    /// `margin` is at least twice `drift`, so that f has time between being told and being dropped. `renew_every` is at most half of
+    /// the ttl less the margin, so that a renewal and one more try, each within its limit, fit in before f is told.
     ///
     /// # Errors
     /// [`InvalidTiming`] says which relation does not hold, with both numbers.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use lease_core::{Held, Inspect, OnLost, Options, Stop};
+use lease_core::{Event, Held, Inspect, Label, Note, OnLost, Options, Stop};
 use tokio_util::sync::CancellationToken;
 use world::{NAME, TTL, World, secs};
 
@@ -136,4 +136,29 @@ async fn an_error_of_the_leader_is_followed_by_a_rest_and_a_shutdown_of_the_leas
     assert!((6..=8).contains(&starts.len()), "{starts:?}");
     let rest = i64::try_from((TTL / 3).as_micros()).unwrap();
     assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= rest), "{starts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_told_of_the_end_is_not_counted_as_stopped_once_more_when_its_lease_is_lost() {
+    let world = World::new();
+    let (pod, events) = world.observed("a");
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    let lead = async |held: Held| {
+        stop.cancel();
+        held.cancelled().await;
+        // It winds down, and meanwhile somebody takes the lease away.
+        let (by, reason) = (Label::new("ops").unwrap(), Note::new("maintenance").unwrap());
+        world.repo.evict_now(&NAME, &by, &reason).await.unwrap();
+        world.sleep(TTL * 2).await;
+        Ok::<_, &str>(())
+    };
+    pod.job(&NAME, TTL).unwrap().campaign().run(shutdown, lead).await;
+    drop(pod);
+    world.sleep(secs(1)).await;
+    let stops = events.iter().filter_map(|event| match event {
+        Event::Stopped { stop, .. } => Some(stop.as_str()),
+        _ => None,
+    });
+    assert_eq!(stops.collect::<Vec<_>>(), ["shut_down"]);
 }

@@ -5,7 +5,7 @@ mod world;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lease_core::{Evict, Inspect, Label, Loss, Note, OnLost, Options, Outcome, Release, Skip, Stop, Wait};
+use lease_core::{Event, Evict, Inspect, Label, Loss, Note, OnLost, Options, Outcome, Release, Skip, Stop, Wait};
 use world::{NAME, TTL, World, secs};
 
 fn operator() -> (Label, Note) {
@@ -294,4 +294,27 @@ async fn a_guard_whose_lease_is_lost_does_not_start_f() {
         ),
         "{outcome:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_comes_into_a_shutdown_is_told_of_though_its_name_is_in_use() {
+    let world = World::new();
+    let (lease, events) = world.observed("a");
+    let guard = lease.try_acquire(&NAME, TTL).await.unwrap().unwrap();
+    let closing = tokio::spawn({
+        let lease = lease.clone();
+        async move { lease.shutdown(secs(60)).await }
+    });
+    world.sleep(secs(1)).await;
+    let tick = lease.run(&NAME, TTL, async |_| ()).await.unwrap();
+    assert!(matches!(tick, Outcome::Skipped(Skip::ShuttingDown)), "{tick:?}");
+    assert!(matches!(guard.release().await, Ok(Release::Released)));
+    assert_eq!(closing.await.unwrap(), []);
+    drop(lease);
+    world.sleep(secs(1)).await;
+    let skips = events.iter().filter_map(|event| match event {
+        Event::Skipped { skip, .. } => Some(skip.as_str()),
+        _ => None,
+    });
+    assert_eq!(skips.collect::<Vec<_>>(), ["shutting_down"]);
 }

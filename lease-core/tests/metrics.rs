@@ -128,7 +128,7 @@ fn shown(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
     for (series, labels) in text.lines().filter_map(|line| line.split_once('{')) {
         for label in labels.split('}').next().unwrap().split(',') {
             let (key, word) = label.split_once('=').unwrap();
-            if let Some((_, words)) = metrics.get_mut(series).filter(|_| ["result", "reason"].contains(&key)) {
+            if let Some((_, words)) = metrics.get_mut(series).filter(|_| ["result", "cause"].contains(&key)) {
                 words.extend([key.to_owned(), word.trim_matches('"').to_owned()]);
             }
         }
@@ -187,10 +187,10 @@ async fn a_tick_is_counted_by_what_became_of_it() {
         ("lease_acquire_total{result=\"granted\"}", 3.0),
         ("lease_acquire_total{result=\"busy\"}", 1.0),
         ("lease_acquire_total{result=\"error\"}", 1.0),
-        ("lease_skipped_total{reason=\"busy\"}", 1.0),
-        ("lease_skipped_total{reason=\"busy_here\"}", 1.0),
-        ("lease_skipped_total{reason=\"store\"}", 1.0),
-        ("lease_skipped_total{reason=\"shutting_down\"}", 1.0),
+        ("lease_skipped_total{cause=\"busy\"}", 1.0),
+        ("lease_skipped_total{cause=\"busy_here\"}", 1.0),
+        ("lease_skipped_total{cause=\"store\"}", 1.0),
+        ("lease_skipped_total{cause=\"shutting_down\"}", 1.0),
         ("lease_events_dropped_total", 0.0),
     ]);
     drop(held);
@@ -271,8 +271,8 @@ async fn work_that_outlives_its_lease_is_shown_while_it_does_and_measured_when_i
         ("lease_overrunning{lease=\"job\"}", 0.0),
         ("lease_overrun_seconds_count{lease=\"job\"}", 1.0),
         ("lease_overrun_seconds_sum{lease=\"job\"}", 7.0),
-        ("lease_stopped_total{lease=\"job\",reason=\"lost\"}", 1.0),
-        ("lease_stopped_total{reason=\"lost\"}", 0.0),
+        ("lease_stopped_total{lease=\"job\",cause=\"lost\"}", 1.0),
+        ("lease_stopped_total{cause=\"lost\"}", 0.0),
     ]);
 }
 
@@ -292,7 +292,7 @@ async fn a_lease_whose_keeper_died_is_held_until_its_time_is_over() {
     let guard = lease.try_acquire(&NAME, TTL).await.unwrap().unwrap();
     scrape.shows(&[(HELD, 1.0)]);
     keeper.shutdown_background();
-    scrape.shows(&[("lease_stopped_total{reason=\"keeper\"}", 1.0), (HELD, 1.0)]);
+    scrape.shows(&[("lease_stopped_total{cause=\"keeper\"}", 1.0), (HELD, 1.0)]);
     STILL.store(TTL.as_nanos() as u64, Ordering::SeqCst);
     scrape.shows(&[(HELD, 0.0), (REMAINING, 0.0), (OVERRUNNING, 1.0)]);
     drop(guard);

@@ -15,7 +15,8 @@ use crate::sql;
 use crate::table::Table;
 use crate::value::lossy;
 
-/// Finds out what a failed statement means. The connection is good afterwards unless the verdict is `Gone`.
+/// Finds out what a failed statement means. The connection is good afterwards unless
+/// the verdict is `Gone`, or an error that says that the statement may have been executed.
 pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error: DieselError) -> Verdict {
     match &error {
         DieselError::DatabaseError(..) => {}

@@ -13,7 +13,8 @@ use crate::schema;
 use crate::sql;
 use crate::target::Target;
 
-/// Finds out what a failed statement means. The connection is good afterwards unless the verdict is `Final`.
+/// Finds out what a failed statement means. The connection is good afterwards unless
+/// the verdict is `Gone`, or an error that says that the statement may have been executed.
 pub(crate) async fn explain(session: &mut Session<'_>, subject: &Subject, error: DieselError) -> Verdict {
     use DatabaseErrorKind as Kind;
     match &error {

@@ -38,7 +38,7 @@ struct Part {
     targets: &'static [&'static str],
 }
 
-/// The sources that decide who holds a lease and for how long.
+/// The sources that decide who holds a lease and for how long: the state machine, the reference of the row, the keeper.
 const PARTS: [Part; 3] = [
     Part {
         files: &[
@@ -70,6 +70,7 @@ const PARTS: [Part; 3] = [
             "--test=keeper",
             "--test=undo",
             "--test=threads",
+            "--test=many",
         ],
     },
 ];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::call::{self, Answered, Answers};
 use super::{Keeper, TenureId};
-use crate::tenure::Event;
+use crate::tenure::Event as TenureEvent;
 use crate::{Claim, Moment};
 
 impl Keeper {
@@ -57,7 +57,7 @@ impl Keeper {
             .filter(|(_, entry)| magnitudes.contains(&entry.magnitude()));
         let ids: Vec<TenureId> = company.map(|(id, _)| *id).collect();
         for id in ids {
-            self.tell(id, now, Event::Gather);
+            self.tell(id, now, TenureEvent::Gather);
         }
     }
 
@@ -69,7 +69,7 @@ impl Keeper {
                 let any = batch.iter().any(Answered::is_answer);
                 for answered in batch {
                     if any && !answered.is_answer() {
-                        self.tell(answered.id, self.context.clock.now(), Event::LeftOut);
+                        self.tell(answered.id, self.context.clock.now(), TenureEvent::LeftOut);
                     } else {
                         self.answered(answered);
                     }

@@ -9,8 +9,8 @@ use super::call::{Answered, Call, Reply, Sent, call};
 use super::{Context, Given, Outgoing, TenureId};
 use crate::held::Tenancy;
 use crate::names::Reservation;
-use crate::observe::Event as Told;
-use crate::tenure::{self, Cause, Effect, Event, Phase, Refusal, Settlement, Spread, Tenure};
+use crate::observe::Event;
+use crate::tenure::{self, Cause, Effect, Event as TenureEvent, Phase, Refusal, Settlement, Spread, Tenure};
 use crate::{
     Acquire, Claim, Incumbent, LeaseName, Loss, Moment, Operation, Release, Renew, RepoError, RepoErrorKind, Stop,
     Timing, Token,
@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Entry {
     pub(super) tenure: Tenure,
     /// When the keeper's timer for it is set to.
-    pub(super) due: Option<Moment>,
+    pub(super) tick_at: Option<Moment>,
     /// Who waits for the release.
     pub(super) settle: Option<oneshot::Sender<Result<Release, RepoError>>>,
     /// The name, from f's end until the release is answered.
@@ -41,7 +41,7 @@ impl Entry {
     pub(super) fn ask(claim: Claim, timing: Timing, now: Moment, reply: oneshot::Sender<Given>) -> Self {
         Self {
             tenure: Tenure::ask(timing, now),
-            due: None,
+            tick_at: None,
             settle: None,
             reservation: None,
             claim,
@@ -127,25 +127,25 @@ impl Entry {
     }
 
     /// Keeps what an answer says, and makes the tenure's event of it.
-    pub(super) fn answered(&mut self, context: &Context, now: Moment, answered: Answered) -> Event {
+    pub(super) fn answered(&mut self, context: &Context, now: Moment, answered: Answered) -> TenureEvent {
         let took = now.since(answered.sent_at);
         match answered.reply {
-            Reply::Acquire(Ok(Acquire::Granted(token))) => Event::Granted(token),
+            Reply::Acquire(Ok(Acquire::Granted(token))) => TenureEvent::Granted(token),
             Reply::Acquire(Ok(Acquire::Busy(incumbent))) => {
                 self.incumbent = incumbent;
-                Event::Busy
+                TenureEvent::Busy
             }
             Reply::Acquire(Err(error)) => {
                 let may_have_executed = error.may_have_executed();
                 self.last_error = Some(error);
-                Event::AcquireFailed { may_have_executed }
+                TenureEvent::AcquireFailed { may_have_executed }
             }
             Reply::Renew(Ok(Renew::Renewed)) => {
                 self.last_error = None;
                 if let Some((name, token)) = self.held() {
-                    context.events.send(Told::Renewed { name, token, took });
+                    context.events.send(Event::Renewed { name, token, took });
                 }
-                Event::Renewed
+                TenureEvent::Renewed
             }
             Reply::Renew(Ok(Renew::Lost(loss))) => {
                 let evicted = matches!(loss, Loss::Evicted { .. });
@@ -153,12 +153,12 @@ impl Entry {
                     self.incumbent = Some(incumbent.clone());
                 }
                 self.loss = Some(loss);
-                Event::Lost { evicted }
+                TenureEvent::Lost { evicted }
             }
             Reply::Renew(Err(error)) => {
                 if let Some((name, token)) = self.held() {
                     let remaining = self.tenure.drop_at().since(now);
-                    context.events.send(Told::RenewFailed {
+                    context.events.send(Event::RenewFailed {
                         name,
                         token,
                         error: error.clone(),
@@ -166,16 +166,16 @@ impl Entry {
                     });
                 }
                 self.last_error = Some(error);
-                Event::RenewFailed(Spread(fastrand::u8(..)))
+                TenureEvent::RenewFailed(Spread(fastrand::u8(..)))
             }
             Reply::Release(result) => {
                 self.release_tried = true;
                 match result {
-                    Ok(Release::Released) => Event::Released,
-                    Ok(Release::NotHeld) => Event::NotHeld,
+                    Ok(Release::Released) => TenureEvent::Released,
+                    Ok(Release::NotHeld) => TenureEvent::NotHeld,
                     Err(error) => {
                         self.last_error = Some(error);
-                        Event::ReleaseFailed
+                        TenureEvent::ReleaseFailed
                     }
                 }
             }
@@ -183,7 +183,7 @@ impl Entry {
     }
 
     /// Gives the tenure an event and carries out its effects.
-    pub(super) fn handle(&mut self, context: &mut Context, id: TenureId, now: Moment, event: Event) {
+    pub(super) fn handle(&mut self, context: &mut Context, id: TenureId, now: Moment, event: TenureEvent) {
         if self.is_running() {
             self.overrun = now.since(self.tenure.drop_at());
         }
@@ -216,14 +216,15 @@ impl Entry {
             Effect::Refuse(refusal) => self.refuse(context, refusal),
             Effect::Stop(cause) => {
                 let stop = self.stop(cause);
-                if let Some((name, token)) = self.held() {
-                    context.events.send(Told::Stopped {
-                        name,
-                        token,
-                        stop: stop.clone(),
-                    });
-                }
                 if let Some(tenancy) = &self.tenancy {
+                    // Told before, as by a `Periodic` that ends, f is not told again.
+                    if tenancy.stop().is_none() {
+                        context.events.send(Event::Stopped {
+                            name: tenancy.name.clone(),
+                            token: tenancy.token,
+                            stop: stop.clone(),
+                        });
+                    }
                     tenancy.tell(stop);
                 }
             }
@@ -232,7 +233,7 @@ impl Entry {
                     tenancy.dropped.cancel();
                 }
                 if let Some((name, token)) = self.held() {
-                    context.events.send(Told::Overrun { name, token });
+                    context.events.send(Event::Overrun { name, token });
                 }
             }
             Effect::Settle(settlement) => self.settle(context, settlement),
@@ -253,7 +254,7 @@ impl Entry {
         let tenancy = Arc::new(tenancy);
         self.tenancy = Some(tenancy.clone());
         context.events.granted(&tenancy);
-        context.events.send(Told::Acquired {
+        context.events.send(Event::Acquired {
             name: name.clone(),
             holder: holder.clone(),
             token,
@@ -299,7 +300,7 @@ impl Entry {
             Settlement::Forsaken => Err(self.given_up()),
         };
         if let Some((name, token)) = self.held() {
-            context.events.send(Told::Ended {
+            context.events.send(Event::Ended {
                 name,
                 token,
                 release: release.clone(),

@@ -100,7 +100,7 @@ impl Hold {
             Event::Lost { evicted } => self.lose(now, evicted, effects),
             Event::Started => {
                 self.started_at.get_or_insert(now);
-                self.limit(timing);
+                self.apply_time_limit(timing);
             }
             Event::ShutDown => self.tell(Cause::ShutDown, effects),
             Event::GraceOver if timing.breaks(TenureMutant::ForgetsTheGrace) => {}
@@ -181,7 +181,7 @@ impl Hold {
         self.base = sent_at;
         self.renew_at = sent_at + timing.renew_every();
         self.drop_at = drop_at(timing, sent_at);
-        self.limit(timing);
+        self.apply_time_limit(timing);
     }
 
     fn lose(&mut self, now: Moment, evicted: bool, effects: &mut Vec<Effect>) {
@@ -209,7 +209,7 @@ impl Hold {
     }
 
     /// f has no longer than its time limit, however long the lease is renewed.
-    fn limit(&mut self, timing: &Timing) {
+    fn apply_time_limit(&mut self, timing: &Timing) {
         if let Some((started_at, limit)) = self.started_at.zip(timing.time_limit())
             && !timing.breaks(TenureMutant::ForgetsTheTimeLimit)
         {

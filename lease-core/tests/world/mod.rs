@@ -1,11 +1,12 @@
 //! One store and its pods, all on one paused clock.
 
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lease_core::{
-    Acquire, Claim, Clock, Label, Lease, LeaseBuilder, LeaseName, MemoryRepo, Moment, Release, Renew, Repo, RepoError,
-    Row, TokioClock,
+    Acquire, Claim, Clock, Event, Label, Lease, LeaseBuilder, LeaseName, MemoryRepo, Moment, Release, Renew, Repo,
+    RepoError, Row, TokioClock,
 };
 use tokio::runtime::Handle;
 
@@ -47,6 +48,13 @@ impl World {
             .label(label)
             .clock(self.clock)
             .keeper_on(Handle::current())
+    }
+
+    /// A pod, and what it tells an observer; the end comes after the pod's own.
+    pub fn observed(&self, label: &str) -> (Lease, Receiver<Event>) {
+        let (sender, events) = channel();
+        let observer = move |event: &Event| drop(sender.send(event.clone()));
+        (self.builder(label).observer(observer).build(), events)
     }
 
     pub async fn sleep(&self, duration: Duration) {

@@ -23,7 +23,8 @@ pub enum Fault {
     ReplyHangs,
     /// The caller gets an error at once, and it executes later.
     Late,
-    /// It executes exactly when the row in its way expires, or a microsecond before or after.
+    /// It executes exactly when the row in its way expires, or a microsecond before or after; at a later expiry if the row is renewed
+    /// meanwhile.
     AtExpiry,
     /// It executes and is answered, and later it executes once more.
     Twice,

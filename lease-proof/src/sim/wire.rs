@@ -7,9 +7,12 @@ use lease_core::{Acquire, Claim, LeaseName, Loss, Operation, Release, Renew, Rep
 use tokio::sync::oneshot;
 
 use super::body::{Body, Gated};
-use super::faults::{Course, Reply};
+use super::faults::{Course, Fault, Reply};
 use super::seen::{Answer, Executed, Sent, Statement, What};
 use super::world::{NAMES, World};
+
+/// How many renewals a statement waits out that is to execute at an expiry.
+const RENEWED_MEANWHILE: usize = 4;
 
 /// What the store said, in its own words.
 enum Said {
@@ -57,7 +60,7 @@ impl Wire {
     }
 
     async fn exchange(&self, sent: Sent, claim: &Claim) -> Result<Said, RepoError> {
-        let Course { executes, reply, .. } = self.world.course(sent.name, claim.ttl, claim.limit);
+        let Course { fault, executes, reply } = self.world.course(sent.name, claim.ttl, claim.limit);
         let (tell, told) = oneshot::channel();
         let back = match reply {
             Reply::Answer(back) => Some((back, tell)),
@@ -69,6 +72,9 @@ impl Wire {
             let (world, claim) = (self.world.clone(), claim.clone());
             drop(tokio::spawn(async move {
                 world.sleep(delay).await;
+                if fault == Some(Fault::AtExpiry) {
+                    until_expiry(&world, sent.name).await;
+                }
                 let said = execute(&world, sent, copy, &claim).await;
                 if let Some((back, tell)) = back {
                     world.sleep(back).await;
@@ -87,6 +93,16 @@ impl Wire {
             }
             Reply::Never => std::future::pending().await,
         }
+    }
+}
+
+/// A statement that is to execute at an expiry, and finds that the row was renewed meanwhile, waits for that expiry too.
+async fn until_expiry(world: &World, name: usize) {
+    for _ in 0..RENEWED_MEANWHILE {
+        let Some(left) = world.to_renewed_expiry(name) else {
+            return;
+        };
+        world.sleep(left).await;
     }
 }
 

@@ -168,6 +168,20 @@ impl World {
         course
     }
 
+    /// How long a row has to live for whose expiry a statement has come; nothing if that is now, which is within a microsecond, or if
+    /// faults have ended.
+    pub fn to_renewed_expiry(&self, name: usize) -> Option<Tick> {
+        let row = self.rows()[name]?;
+        let left = u64::try_from(row.expires_at - self.store.now_us()).ok()?;
+        if left <= 1 || self.is_healed() {
+            return None;
+        }
+        let at = self.tick() + left;
+        let last = &mut self.lock().last_execution;
+        *last = at.max(*last);
+        Some(left)
+    }
+
     /// Keeps a clone, to be asked later.
     pub fn keep(&self, name: usize, holder: HolderId, held: Held) {
         let clones = &mut self.lock().clones[name];

@@ -35,10 +35,10 @@ pub(super) fn describe() {
     );
     describe_gauge!(OVERRUNNING, "Work that goes on though its lease is over");
     describe_counter!(ACQUIRE, "Tries to take a lease, by what the store answered");
-    describe_counter!(SKIPPED, "Times that work was not started, by reason");
+    describe_counter!(SKIPPED, "Times that work was not started, by cause");
     describe_histogram!(RENEW, Unit::Seconds, "Time until a renewal was answered");
     describe_counter!(RENEW_FAILURES, "Renewals without an answer");
-    describe_counter!(STOPPED, "Times that work was told to stop, by reason");
+    describe_counter!(STOPPED, "Times that work was told to stop, by cause");
     describe_histogram!(
         OVERRUN,
         Unit::Seconds,
@@ -94,7 +94,7 @@ impl Series {
             lease.into_iter().chain(more).collect::<Vec<_>>()
         };
         let acquire = |result| counter!(ACQUIRE, labels(Some(("result", result))));
-        let by_reason = |metric: &'static str, word| (word, counter!(metric, labels(Some(("reason", word)))));
+        let by_cause = |metric: &'static str, word| (word, counter!(metric, labels(Some(("cause", word)))));
         Self {
             held: gauge!(HELD, labels(None)),
             remaining: gauge!(REMAINING, labels(None)),
@@ -102,10 +102,10 @@ impl Series {
             granted: acquire("granted"),
             busy: acquire("busy"),
             error: acquire("error"),
-            skipped: SKIPS.map(|word| by_reason(SKIPPED, word)),
+            skipped: SKIPS.map(|word| by_cause(SKIPPED, word)),
             renew: histogram!(RENEW, labels(None)),
             renew_failures: counter!(RENEW_FAILURES, labels(None)),
-            stopped: STOPS.map(|word| by_reason(STOPPED, word)),
+            stopped: STOPS.map(|word| by_cause(STOPPED, word)),
             overrun: histogram!(OVERRUN, labels(None)),
             shown: Seen::default(),
         }
@@ -161,9 +161,9 @@ mod tests {
     use super::*;
     use crate::{Loss, Operation, RepoError, RepoErrorKind, Stop};
 
-    /// A reason that is not in the list would not be counted. The matches fail to compile for one that is new.
+    /// A cause that is not in the list would not be counted. The matches fail to compile for one that is new.
     #[test]
-    fn every_reason_has_a_counter() {
+    fn every_cause_has_a_counter() {
         let error = RepoError::new(RepoErrorKind::Other, Operation::Acquire);
         for skip in [Skip::Busy(None), Skip::BusyHere, Skip::Store(error), Skip::ShuttingDown] {
             match skip {
