@@ -10,17 +10,11 @@ const FROM: u64 = 1;
 /// Where the worlds of a mutant begin that is seldom caught: near one that catches it, so that the test is quick. From
 /// the first seed on it takes a few thousand tenures.
 const NEAR: &[(&str, u64)] = &[
-    ("CountsFromTheReply", 36),
-    ("ForgetsTheDrift", 22),
-    ("HasNoGate", 12),
-    ("NeverTellsThatItIsOverdue", 7),
-    ("RevivesAfterTheDrop", 7),
-    ("ForgetsTheGrace", 9),
-    ("LooksThenTakes", 20),
-    ("RetryAfterExpiry", 5),
-    ("RenewRevives", 7),
-    ("RenewAfterRelease", 17),
-    ("LiveToTheLastInstant", 115),
+    ("ForgetsTheDrift", 14),
+    ("HasNoGate", 10),
+    ("RevivesAfterTheDrop", 36),
+    ("RetryAfterExpiry", 15),
+    ("RenewAfterRelease", 16),
 ];
 /// How many tenures a mutant has until each invariant that is about it must have caught it.
 const HUNT: u64 = 10_000;
@@ -47,15 +41,6 @@ fn two_thousand_tenures_violate_nothing() {
         assert!(batch.tally.counts.contains_key(what), "no {what}: {batch:#?}");
     }
     assert!(batch.tally.faults.len() > 8, "{batch:#?}");
-}
-
-/// The worlds in which a renewal that waited for company was sent after the release of its tenure.
-#[test]
-fn no_renewal_that_waited_for_company_follows_a_release() {
-    for seed in [6_970, 7_492] {
-        let batch = Batch::play(seed, 1, 1, None, |_| false);
-        assert!(batch.found.is_empty(), "{}: {batch:#?}", again(seed, None));
-    }
 }
 
 #[test]

@@ -79,6 +79,29 @@ async fn c16_a_grant_that_comes_late_is_renewed_before_f_starts() {
     assert!(matches!(outcome.await.unwrap(), Outcome::Ran(_)));
 }
 
+/// Found by the simulation: a late grant has its renewal decided in the turn in which the keeper hears that nobody waits any more, and gives
+/// it back.
+#[tokio::test(start_paused = true)]
+async fn no_renewal_that_waited_for_company_follows_a_release() {
+    let world = World::new();
+    let (lease, faults) = world.pod("a");
+    let late = secs(1);
+    faults.next_acquire(Fault::DelayReply(late));
+    let patience = world.sleep(late);
+    let options = Options::from(TTL).renew_every(ms(500));
+    tokio::select! {
+        biased;
+        () = patience => {}
+        asked = lease.try_acquire("job", options) => unreachable!("{asked:?}"),
+    }
+    world.sleep(TTL).await;
+    assert_eq!(
+        (faults.calls(Operation::Renew), faults.calls(Operation::Release)),
+        (0, 1)
+    );
+    assert!(world.is_free());
+}
+
 #[tokio::test(start_paused = true)]
 async fn c18_two_failed_renewals_are_two_warnings_and_no_loss() {
     let world = World::new();
