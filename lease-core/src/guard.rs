@@ -72,7 +72,7 @@ impl Guard {
     /// ([`OnLost::Drop`]): no poll of it begins after another pod may have started. A poll that is already under way
     /// is not covered, nor are tasks that f spawned and blocking calls: give those a clone of [`Held`].
     ///
-    /// If f does not start because the lease is over already, the outcome is [`Outcome::Dropped`]. It returns when the
+    /// If f does not start because it was told to stop or the lease is over already, the outcome is [`Outcome::Dropped`]. It returns when the
     /// release was answered or its limit has passed, a little over five seconds after f's end.
     ///
     /// # Panics

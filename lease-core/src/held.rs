@@ -49,7 +49,9 @@ impl Held {
 
     /// Resolves when f should end, and says why. It stays resolved.
     ///
-    /// From then f has `margin` less `drift` until it is dropped, or no time at all when the lease is lost.
+    /// From then f has `margin` less `drift` until it is dropped if no renewal was answered, and `margin` before its time limit. A lost
+    /// lease leaves it no time, an evicted one what it had. In a shutdown it has the grace; told by a `Periodic` or a `Campaign`, as long
+    /// as it takes.
     /// Dropping this future does nothing.
     pub async fn cancelled(&self) -> Stop {
         self.tenancy.stopped.cancelled().await;

@@ -11,7 +11,7 @@ use crate::{Incumbent, InvalidName, InvalidTiming, LeaseName, Loss, Release, Rep
 pub enum Outcome<T> {
     /// f ran to its end. Its value is here even if the lease was lost meanwhile.
     Ran(Ran<T>),
-    /// f was dropped before its end, or never polled, because its lease was over.
+    /// f was dropped before its end because its lease or its time was over; or never polled, because it was told to stop before.
     Dropped {
         /// The tenure's fencing token.
         token: Token,

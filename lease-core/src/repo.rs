@@ -56,7 +56,7 @@ pub trait Repo: Send + Sync + 'static {
     /// Renews several leases, no two of one name. The answers have the length and the order of `claims`.
     ///
     /// A row that is locked is skipped, not waited for: an error of kind `Conflict`. An error means unknown, for that lease
-    /// alone; the keeper renews it singly. All claims have the same limit. As provided, one after the other.
+    /// alone; the keeper renews it singly if any other was answered. All claims have the same limit. As provided, one after the other.
     fn renew_all(&self, claims: &[Claim]) -> impl Future<Output = Vec<Result<Renew, RepoError>>> + Send {
         async move {
             let mut answers = Vec::with_capacity(claims.len());
