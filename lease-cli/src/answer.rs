@@ -92,7 +92,11 @@ impl From<RepoError> for Failure {
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            text = format!("{text}: {error}");
+            // Some drivers' errors repeat what is below them.
+            let more = error.to_string();
+            if !text.contains(&more) {
+                text = format!("{text}: {more}");
+            }
             cause = error.source();
         }
         let code = if error.kind().is_transient() {
@@ -104,5 +108,37 @@ impl From<RepoError> for Failure {
             text: text.replace(['\n', '\r'], " "),
             code,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lease_core::{Operation, RepoErrorKind};
+
+    use super::*;
+
+    /// As mysql_async has it: an error whose text ends with that of its source.
+    #[derive(Debug)]
+    struct Outer(std::io::Error);
+
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "Server error: {}", self.0)
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn what_an_error_has_said_its_source_does_not_say_again() {
+        let source = Outer(std::io::Error::other("Access denied"));
+        let error = RepoError::new(RepoErrorKind::Denied, Operation::Connect).with_source(source);
+        let text = Failure::from(error).text;
+        assert_eq!(text.matches("Access denied").count(), 1, "{text}");
+        assert!(text.ends_with("grants: Server error: Access denied"), "{text}");
     }
 }

@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Doctor,
     /// Shows leases at work: three pods, of which one is killed, one paused for too long, and one told to end.
     ///
-    /// It takes a quarter of a minute, on a file of its own. With --url, --url-file or --local, on that database instead.
+    /// It takes ten to fifteen seconds, on a file of its own. With --url, --url-file or --local, on that database instead.
     Demo,
     /// What a pod of `demo` is.
     #[command(name = "_pod", hide = true)]

@@ -12,10 +12,11 @@ mod terminal;
 mod watch;
 
 use std::env;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use tracing::Level;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
@@ -41,6 +42,12 @@ fn main() -> ExitCode {
                 // It repeats what was given, of which a terminal would obey some.
                 let _ = writeln!(io::stderr(), "{}", shown.join("\n"));
             }
+            if error.kind() == ErrorKind::UnknownArgument && forgot_the_dashes() {
+                let _ = writeln!(
+                    io::stderr(),
+                    "\n  tip: the command comes after `--`: lease run NAME -- COMMAND"
+                );
+            }
             return ExitCode::from(if error.use_stderr() { code::USAGE } else { code::DONE });
         }
     };
@@ -50,6 +57,12 @@ fn main() -> ExitCode {
         _ => commands::run(&cli).map(|answer| print(&cli, &answer)),
     };
     done.unwrap_or_else(failed)
+}
+
+/// Whether it is `lease run` without the `--` that its command comes after.
+fn forgot_the_dashes() -> bool {
+    let mut words = env::args_os().skip(1);
+    words.any(|word| word == "run") && words.all(|word| word != "--")
 }
 
 fn failed(Failure { text, code }: Failure) -> ExitCode {
@@ -91,7 +104,7 @@ fn print(cli: &Cli, answer: &Answer) -> ExitCode {
     };
     match written {
         // Who reads no further, such as `head`, knows enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::from(answer.code),
     }
 }

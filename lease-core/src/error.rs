@@ -60,9 +60,11 @@ impl RepoErrorKind {
         match self {
             Self::Config => "the configuration can't be used: correct the URL or the setting",
             Self::Denied => "the server refused access: check user, password, database and grants",
-            Self::SchemaMissing => "the lease table is missing: run migrate",
+            Self::SchemaMissing => "the lease table is missing: run migrate, of the repo or of the command `lease`",
             Self::SchemaMismatch => "the lease table is not as it must be: run check_schema, then migrate",
-            Self::Unavailable => "the server can't be reached: it is tried again as long as there is time",
+            Self::Unavailable => {
+                "the server can't be reached: see whether it runs, and whether the URL names its host and port"
+            }
             Self::Timeout => {
                 "no answer in time: the server is overloaded, stalled or cut off, or the pool is exhausted"
             }
@@ -117,7 +119,7 @@ impl fmt::Display for Operation {
 ///
 /// `Display` says what happened to which lease and what to do; [`source`](Error::source) has the cause.
 /// Neither ever shows a password.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RepoError {
     kind: RepoErrorKind,
     operation: Operation,
@@ -209,8 +211,39 @@ impl fmt::Display for RepoError {
     }
 }
 
+/// One line: a `main` that returns errors prints this.
+impl fmt::Debug for RepoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
 impl Error for RepoError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_it_shows_what_to_do_and_why() {
+        let cause = std::io::Error::other("the socket is gone");
+        let name = LeaseName::from_static("job");
+        let error = RepoError::new(RepoErrorKind::ReadOnly, Operation::Renew)
+            .with_lease(&name)
+            .with_source(cause);
+        assert_eq!(
+            format!("{error:?}"),
+            "ReadOnly: renew of lease \"job\" failed: the server takes no writes: connect to the primary: the socket is gone"
+        );
     }
 }

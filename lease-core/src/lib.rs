@@ -107,3 +107,6 @@ pub use outcome::{AcquireError, Invalid, LeaseOver, Outcome, Ran, Skip, Stop};
 pub use periodic::Periodic;
 pub use repo::{Acquire, Claim, Incumbent, Loss, Release, Renew, Repo, microseconds};
 pub use timing::{InvalidTiming, MAX_TTL, MIN_STEP, MIN_TTL, OnLost, Options, RELEASE_LIMIT, Timing};
+/// What ends a [`Periodic`] or a [`Campaign`], from the crate `tokio-util`.
+#[cfg(feature = "tokio")]
+pub use tokio_util::sync::CancellationToken;

@@ -76,7 +76,11 @@ impl Skip {
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy(Some(incumbent)) => write!(f, "{} has it for {:?}", incumbent.holder, incumbent.expires_in),
+            Self::Busy(Some(incumbent)) => write!(
+                f,
+                "{} has it, for another {:.0?} unless it is renewed",
+                incumbent.holder, incumbent.expires_in
+            ),
             Self::Busy(None) => f.write_str("another pod was faster"),
             Self::BusyHere => f.write_str("it runs in this process"),
             Self::Store(error) => error.fmt(f),

@@ -214,7 +214,7 @@ fn usage_errors_exit_64_and_start_nothing() {
     for (arguments, hint) in [
         (&["run", "job"][..], "COMMAND"),
         (&["run", "--", "true"], "NAME"),
-        (&["run", "job", "true"], "--"),
+        (&["run", "job", "true"], "the command comes after `--`"),
         (&["run", "job", "--ttl", "1ms", "--", "true"], "ttl"),
         (&["run", "job", "--ttl", "soon", "--", "true"], "write it like 90s"),
         (&["run", "job", "--wait", "never", "--", "true"], "write it like 90s"),

@@ -9,8 +9,9 @@ case "$1" in mysqld | mariadbd)
     shift
     set -- "$program" --no-defaults --datadir=/var/lib/mysql "$@"
     if [ -e /var/lib/mysql/without-password ]; then
+        : "${MYSQL_ROOT_PASSWORD:?is required}"
         umask 077
-        password=$(printf '%s' "${MYSQL_ROOT_PASSWORD:?is required}" | sed "s/[\\\\']/\\\\&/g")
+        password=$(printf '%s' "$MYSQL_ROOT_PASSWORD" | sed "s/[\\\\']/\\\\&/g")
         cat > /tmp/superuser.sql <<SQL
 CREATE USER root@'%' IDENTIFIED BY '$password';
 GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
