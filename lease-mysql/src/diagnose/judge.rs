@@ -241,7 +241,7 @@ impl Encryption {
 
 pub(super) fn no_table(target: &Target) -> Finding {
     let found = format!("there is no table {target}, or no right to see it");
-    let advice = "run migrate, or the statement that it prints; or grant SELECT, INSERT, UPDATE on it to the user";
+    let advice = "run migrate, or the statement that it prints, in the database that the URL must name; or grant SELECT, INSERT, UPDATE on it to the user";
     Finding::error("schema", RepoErrorKind::SchemaMissing, found, advice)
 }
 
