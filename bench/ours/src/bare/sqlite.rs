@@ -28,7 +28,8 @@ impl BareSqlite {
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        let text = |name| anyhow::Ok(Text::of(SQLITE, name)?.numbered);
+        // SQLite counts `$1` by where it stands first, and `?1` by its number.
+        let text = |name| anyhow::Ok(Text::of(SQLITE, name)?.numbered.replace('$', "?"));
         Ok(Self {
             connection,
             peek: text("Peek")?,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use lease_core::{Acquire, Claim, Label, Lease, LeaseName, MemoryRepo, Repo};
+use lease_core::{Acquire, Claim, Clock, Label, Lease, LeaseName, MemoryRepo, Repo, TokioClock};
 
 /// What it is told.
 #[derive(Debug, Parser)]
@@ -22,16 +22,19 @@ fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        // valgrind has no vDSO, from which the machine's own clock is read.
+        let clock = TokioClock::new();
+        let repo = MemoryRepo::with_time(move || clock.now());
         match args.level.as_str() {
             "lease" => {
-                let lease = Lease::new(MemoryRepo::new());
+                let lease = Lease::builder(repo).clock(clock).build();
                 for _ in 0..args.pairs {
                     let guard = lease.try_acquire("pair", TTL).await?.context("nobody else has it")?;
                     guard.release().await?;
                 }
             }
             "repo" => {
-                let (repo, label) = (MemoryRepo::new(), Label::new("bench")?);
+                let label = Label::new("bench")?;
                 for _ in 0..args.pairs {
                     let claim = Claim::new(LeaseName::new("pair")?, label.new_holder(), TTL);
                     if !matches!(repo.acquire(&claim).await?, Acquire::Granted(_)) {
