@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// How many rounds of each run.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// How many seconds each run takes.
     #[arg(long, default_value_t = 3.0)]

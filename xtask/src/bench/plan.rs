@@ -38,7 +38,7 @@ impl Plan {
             held_ttl: Duration::from_secs(30),
             held_rounds: 3,
             tick_seconds: 60.0,
-            tick_rounds: 2,
+            tick_rounds: 1,
             aging: (600, 60),
             counted_pairs: 5_000,
             connections: &[1, 8, 32],
