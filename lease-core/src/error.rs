@@ -214,13 +214,17 @@ impl fmt::Display for RepoError {
 /// One line: a `main` that returns errors prints this.
 impl fmt::Debug for RepoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {self}", self.kind)?;
+        let mut text = format!("{:?}: {self}", self.kind);
         let mut cause = self.source();
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            // Some drivers' errors repeat what is below them.
+            let more = error.to_string();
+            if !text.contains(&more) {
+                text = format!("{text}: {more}");
+            }
             cause = error.source();
         }
-        Ok(())
+        f.write_str(&text)
     }
 }
 
