@@ -1,7 +1,5 @@
 //! What a command answers: text for people, a JSON value for programs, and an exit code.
 
-use std::error::Error;
-
 use lease_core::RepoError;
 use serde_json::Value;
 
@@ -89,56 +87,14 @@ impl Failure {
 
 impl From<RepoError> for Failure {
     fn from(error: RepoError) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            // Some drivers' errors repeat what is below them.
-            let more = error.to_string();
-            if !text.contains(&more) {
-                text = format!("{text}: {more}");
-            }
-            cause = error.source();
-        }
         let code = if error.kind().is_transient() {
             code::UNAVAILABLE
         } else {
             code::CONFIG
         };
         Self {
-            text: text.replace(['\n', '\r'], " "),
+            text: error.line(),
             code,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use lease_core::{Operation, RepoErrorKind};
-
-    use super::*;
-
-    /// As mysql_async has it: an error whose text ends with that of its source.
-    #[derive(Debug)]
-    struct Outer(std::io::Error);
-
-    impl std::fmt::Display for Outer {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "Server error: {}", self.0)
-        }
-    }
-
-    impl Error for Outer {
-        fn source(&self) -> Option<&(dyn Error + 'static)> {
-            Some(&self.0)
-        }
-    }
-
-    #[test]
-    fn what_an_error_has_said_its_source_does_not_say_again() {
-        let source = Outer(std::io::Error::other("Access denied"));
-        let error = RepoError::new(RepoErrorKind::Denied, Operation::Connect).with_source(source);
-        let text = Failure::from(error).text;
-        assert_eq!(text.matches("Access denied").count(), 1, "{text}");
-        assert!(text.ends_with("grants: Server error: Access denied"), "{text}");
     }
 }

@@ -194,6 +194,22 @@ impl RepoError {
     pub const fn may_have_executed(&self) -> bool {
         matches!(self.executed, Executed::Perhaps)
     }
+
+    /// All there is to say for a person, in one line: what `Display` says, then each cause, unless it was said already, as drivers'
+    /// errors repeat what is below them.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let more = error.to_string();
+            if !line.contains(&more) {
+                line = format!("{line}: {more}");
+            }
+            cause = error.source();
+        }
+        line.replace(['\n', '\r'], " ")
+    }
 }
 
 impl fmt::Display for RepoError {
@@ -211,20 +227,10 @@ impl fmt::Display for RepoError {
     }
 }
 
-/// One line: a `main` that returns errors prints this.
+/// The kind and the [line](RepoError::line): a `main` that returns errors prints this.
 impl fmt::Debug for RepoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = format!("{:?}: {self}", self.kind);
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            // Some drivers' errors repeat what is below them.
-            let more = error.to_string();
-            if !text.contains(&more) {
-                text = format!("{text}: {more}");
-            }
-            cause = error.source();
-        }
-        f.write_str(&text)
+        write!(f, "{:?}: {}", self.kind, self.line())
     }
 }
 
@@ -238,16 +244,31 @@ impl Error for RepoError {
 mod tests {
     use super::*;
 
+    /// As mysql_async has it: an error whose text ends with that of its source.
+    #[derive(Debug)]
+    struct Outer(std::io::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "Server error: {}", self.0)
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
     #[test]
-    fn a_main_that_returns_it_shows_what_to_do_and_why() {
-        let cause = std::io::Error::other("the socket is gone");
-        let name = LeaseName::from_static("job");
+    fn a_main_that_returns_it_shows_what_to_do_and_why_each_once_and_in_one_line() {
         let error = RepoError::new(RepoErrorKind::ReadOnly, Operation::Renew)
-            .with_lease(&name)
-            .with_source(cause);
+            .with_lease(&LeaseName::from_static("job"))
+            .with_source(Outer(std::io::Error::other("a standby,\nfor now")));
         assert_eq!(
             format!("{error:?}"),
-            "ReadOnly: renew of lease \"job\" failed: the server takes no writes: connect to the primary: the socket is gone"
+            "ReadOnly: renew of lease \"job\" failed: the server takes no writes: connect to the primary: \
+             Server error: a standby, for now"
         );
     }
 }
