@@ -1,6 +1,5 @@
 //! [`Finding`]: one line of what a backend's `diagnose` found; and the lines that are the same for every backend.
 
-use std::error::Error;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -93,14 +92,8 @@ impl Finding {
     /// What a failure says: its causes were found, and its kind says what to do.
     #[must_use]
     pub fn failure(check: &'static str, error: &RepoError) -> Self {
-        let first = Error::source(error);
-        let causes = std::iter::successors(first, |&error| error.source());
-        let causes: Vec<String> = causes.map(ToString::to_string).collect();
-        let found = if causes.is_empty() {
-            error.to_string()
-        } else {
-            causes.join(": ")
-        };
+        let causes = error.causes();
+        let found = if causes.is_empty() { error.to_string() } else { causes };
         Self::error(check, error.kind(), found, error.kind().advice())
     }
 }

@@ -199,16 +199,27 @@ impl RepoError {
     /// errors repeat what is below them.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let more = error.to_string();
-            if !line.contains(&more) {
-                line = format!("{line}: {more}");
-            }
-            cause = error.source();
-        }
+        let causes = self.causes();
+        let line = if causes.is_empty() {
+            self.to_string()
+        } else {
+            format!("{self}: {causes}")
+        };
         line.replace(['\n', '\r'], " ")
+    }
+
+    /// The causes, from the nearest to the deepest, each unless it was said already. Empty if there is none.
+    pub(crate) fn causes(&self) -> String {
+        let causes = std::iter::successors(self.source(), |&error| error.source());
+        let mut said = String::new();
+        for more in causes.map(ToString::to_string) {
+            if said.is_empty() {
+                said = more;
+            } else if !said.contains(&more) {
+                said = format!("{said}: {more}");
+            }
+        }
+        said
     }
 }
 

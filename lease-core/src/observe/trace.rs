@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Event;
-use crate::{RepoError, Skip, Stop};
+use crate::{Skip, Stop};
 
 impl Event {
     /// Writes the event to the current `tracing` subscriber: target `lease`, the name of the variant as message.
@@ -22,7 +22,7 @@ impl Event {
                 name,
                 skip: Skip::Store(error),
             } => {
-                let source = source(error);
+                let source = error.causes();
                 tracing::warn!(target: "lease", lease = name.as_str(), cause = "store", kind = error.kind().as_str(), %error, source, "skipped");
             }
             Self::Skipped { name, skip } => {
@@ -37,7 +37,7 @@ impl Event {
                 error,
                 remaining,
             } => {
-                let source = source(error);
+                let source = error.causes();
                 tracing::warn!(target: "lease", lease = name.as_str(), token = token.get(), kind = error.kind().as_str(), %error, source, remaining_us = micros(*remaining), "renew failed");
             }
             Self::Stopped {
@@ -67,7 +67,7 @@ impl Event {
                 release: Err(error),
                 overrun,
             } => {
-                let source = source(error);
+                let source = error.causes();
                 tracing::warn!(target: "lease", lease = name.as_str(), token = token.get(), kind = error.kind().as_str(), %error, source, overrun_us = micros(*overrun), "ended");
             }
             Self::Failed { name, token, error } => {
@@ -76,13 +76,6 @@ impl Event {
             Self::KeeperDied => tracing::error!(target: "lease", "keeper died"),
         }
     }
-}
-
-/// The causes behind an error, from the nearest to the deepest.
-fn source(error: &RepoError) -> String {
-    let first = std::error::Error::source(error);
-    let chain = std::iter::successors(first, |error| error.source());
-    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn micros(duration: Duration) -> u64 {

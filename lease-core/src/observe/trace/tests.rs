@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use super::*;
-use crate::{Incumbent, Label, LeaseName, Loss, Operation, Release, RepoErrorKind, Token};
+use crate::{Incumbent, Label, LeaseName, Loss, Operation, Release, RepoError, RepoErrorKind, Token};
 
 /// One of each kind that is written differently.
 fn events() -> Vec<Event> {
