@@ -83,6 +83,22 @@ const ALL: [Part; 9] = [
     Part::Instructions,
 ];
 
+impl Part {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Pairs => "Acquire and release, uncontended",
+            Self::Lost => "The lost tick",
+            Self::Winner => "The winner beside 63 losers",
+            Self::Renewals => "Renewal",
+            Self::Handoff => "Hand-off to who waits",
+            Self::Held => "Leases held",
+            Self::Ticks => "64 pods ticking on one row",
+            Self::Aging => "Renewals beside a long snapshot",
+            Self::Instructions => "Instructions of a pair without a database",
+        }
+    }
+}
+
 /// The verb.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let load = conditions::load()?;
@@ -110,7 +126,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
             }),
             Part::Instructions => instructions::measure(&stage),
         };
-        sections.push(section?);
+        let mut section = section.unwrap_or_else(|error| Section::failed(&error));
+        section.title = part.title();
+        sections.push(section);
     }
 
     // What is kept is whole.
@@ -152,6 +170,9 @@ fn report(sections: &[Section], stage: &Stage, busy: bool, file: &Path, watch: S
     }
     for line in &stage.missing {
         report.miss(line.clone());
+    }
+    for section in sections.iter().filter(|section| section.is_failed) {
+        report.miss(format!("{}: {}", section.title, section.left_out.concat()));
     }
     let shown = file.strip_prefix(root()).unwrap_or(file);
     report.fact("written", json!(shown));

@@ -34,7 +34,6 @@ const LEASES: u32 = 1_000;
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<(Section, Vec<Sample>)> {
     let (open, after) = stage.plan.aging;
     let mut section = Section {
-        title: "Renewals beside a long snapshot",
         text: format!(
             "Two databases of one PostgreSQL server, second by second in turn: in each, one lease is renewed ten times a second, and \
              {LEASES} others every ten seconds, all in one statement. In one of them a transaction with a snapshot stays open for {open} s, so \

@@ -35,7 +35,7 @@ pub(super) fn document(
     );
     text += &table(&aims(&verdicts));
     if !short.is_empty() {
-        text += "\nWhat falls short:\n\n";
+        text += "\nWhat falls short, and [why](speed.md):\n\n";
         for verdict in short {
             let _ = writeln!(
                 text,
@@ -135,6 +135,7 @@ mod tests {
             tables: vec![table],
             verdicts: vec![verdict],
             left_out: vec!["x: no such\nthing".into()],
+            is_failed: false,
         }
     }
 

@@ -8,7 +8,6 @@ use super::stage::{Stage, without};
 /// The section.
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
-        title: "Hand-off to who waits",
         text: format!(
             "Two pods take turns, {} of them: one waits while the other holds, for 30 to 330 ms. What counts is from the call of the release \
              to the other's grant. A pod of this project that is not told asks again within a second; the others have their own intervals, \

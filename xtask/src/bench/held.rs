@@ -21,7 +21,6 @@ const COLUMNS: [&str; 6] = [
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let (ttl, rounds) = (stage.plan.held_ttl, stage.plan.held_rounds);
     let mut section = Section {
-        title: "Leases held",
         text: format!(
             "One process holds so many leases with a ttl of {} s and does nothing else, on four connections. A round is the time between two \
              renewals, a third of the ttl; {rounds} of them are looked at, after two that bring together what is due together.",

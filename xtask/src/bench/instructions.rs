@@ -14,7 +14,6 @@ use crate::run::which;
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let pairs = stage.plan.counted_pairs;
     let mut section = Section {
-        title: "Instructions of a pair without a database",
         text: format!(
             "Acquire and release on `MemoryRepo`, under callgrind: what {} pairs took beyond what {pairs} took, for each of those. No clock is \
              in it: it can be compared between machines of one kind, and between commits.",

@@ -25,7 +25,6 @@ const COLUMNS: [&str; 8] = [
 /// The section.
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
-        title: "The lost tick",
         text: format!(
             "One pod holds a lease; {PODS} others, with a connection each, try to take it as fast as they can. What the server counts \
              meanwhile is the sum over all of a run's lost ticks, by `pg_stat_statements` and `pg_walinspect`, by `Com_stmt_execute` and \

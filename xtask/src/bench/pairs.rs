@@ -53,7 +53,6 @@ impl Runner {
 /// The section.
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
-        title: "Acquire and release, uncontended",
         text: "Each client takes a lease of its own and releases it, again and again, through the public API. A pair is one acquire and \
                one release. On SQLite, `lease` has one thread with one connection for all clients of a process; the others have a connection \
                each. `lease : it` is over 1 where this project is faster. pgbench has no latency of pairs to tell here, and its CPU \

@@ -18,7 +18,6 @@ const COLUMNS: [&str; 6] = [
 /// The section.
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
-        title: "Renewal",
         text: "Each client holds a lease of its own and renews it, again and again: `Renew`, one statement. A `Lease` renews by itself, and \
                together what is due together (see the leases held, below); here its backend is called for one at a time."
             .into(),

@@ -14,6 +14,7 @@ pub(super) struct Section {
     pub(super) verdicts: Vec<Verdict>,
     /// What could not be measured, and why.
     pub(super) left_out: Vec<String>,
+    pub(super) is_failed: bool,
 }
 
 /// One table.
@@ -98,6 +99,15 @@ fn decimals(aim: f64) -> usize {
 }
 
 impl Section {
+    /// Of a part that failed: the figures of the others do not go with it.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
+        Self {
+            left_out: vec![format!("all of it: {error:#}")],
+            is_failed: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let tables = self
             .tables

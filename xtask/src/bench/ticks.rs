@@ -29,7 +29,6 @@ const COLUMNS: [&str; 11] = [
 /// The section.
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
-        title: "64 pods ticking on one row",
         text: format!(
             "{PODS} pods with a connection each, in one process, tick every {EVERY_MS} ms for {} s, spread over that time. Who gets the lease \
              works for {WORK_MS} ms and releases it. Latency is that of the call that takes it. Row locks are those that PostgreSQL writes \

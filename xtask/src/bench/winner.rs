@@ -14,7 +14,6 @@ const EVERY_MS: u64 = 100;
 /// The section.
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
-        title: "The winner beside 63 losers",
         text: format!(
             "One pod holds a lease and renews it as fast as one connection can, while {LOSERS} others, with a connection each and all in \
              another process, do nothing, and while each tries to take it every {EVERY_MS} ms."
