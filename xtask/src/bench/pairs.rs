@@ -54,8 +54,8 @@ impl Runner {
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
         text: "Each client takes a lease of its own and releases it, again and again, through the public API. A pair is one acquire and \
-               one release. On SQLite, `lease` has one thread with one connection for all clients of a process; the others have a connection \
-               each. `lease : it` is over 1 where this project is faster. pgbench has no latency of pairs to tell here, and its CPU \
+               one release. `lease, its Repo` is the backend without the keeper, so without tenure, renewal or events. On SQLite, `lease` has one \
+               thread with one connection for all clients of a process; the others have a connection each. `lease : it` is over 1 where this project is faster. pgbench has no latency of pairs to tell here, and its CPU \
                includes its start."
             .into(),
         ..Section::default()
@@ -75,7 +75,9 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
             Err(error) => section.left_out.push(format!("{}: {PGBENCH}: {error:#}", kind.name())),
         }
     }
-    let places = stage.places(engine, contenders(kind), &mut section.left_out);
+    // What the keeper costs is the distance between the two.
+    let all = [contenders(kind), vec![Contender::repo(kind)]].concat();
+    let places = stage.places(engine, all, &mut section.left_out);
     runners.extend(places.into_iter().map(Runner::Contender));
     let mut table = Table::new(kind.name(), &COLUMNS);
     for &connections in stage.plan.connections {
@@ -101,9 +103,9 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
         }
         let us = runners.iter().position(|runner| runner.label().1 == Keeps::Us);
         let us = us.context("this project takes part")?;
-        for (runner, is) in runners.iter().zip(&shown) {
+        for (at, (runner, is)) in runners.iter().zip(&shown).enumerate() {
             let (label, keeps) = runner.label();
-            let ratio = if keeps == Keeps::Us {
+            let ratio = if at == us {
                 Series::default()
             } else {
                 shown[us].rates.over(&is.rates)
