@@ -163,6 +163,18 @@ impl ConnectFailure {
         }
     }
 
+    /// Says which server it was: of several hosts, or several databases, a person must know which one to look at.
+    #[must_use]
+    pub fn at(self, server: String) -> Self {
+        Self {
+            kind: self.kind,
+            source: Box::new(At {
+                server,
+                source: self.source,
+            }),
+        }
+    }
+
     /// The error of whoever needed the connection.
     #[must_use]
     pub fn error(self, subject: &Subject) -> RepoError {
@@ -186,6 +198,36 @@ impl StdError for ConnectFailure {
     }
 }
 
+/// Whether the host in this URL can be named to people: there is no other reading of it, by which what looks like the host is a
+/// piece of a password with an `@` or a `/` that nobody encoded.
+#[must_use]
+pub fn names_a_host(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else {
+        return true;
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    rest.matches('@').count() == 1 && rest[..end].contains('@')
+}
+
+/// What a server, or the way to it, is to blame for.
+#[derive(Debug)]
+struct At {
+    server: String,
+    source: Box<dyn StdError + Send + Sync>,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.server, self.source)
+    }
+}
+
+impl StdError for At {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.source)
+    }
+}
+
 /// An error with a text of our own and no cause.
 pub fn text(text: impl Into<String>) -> Box<dyn StdError + Send + Sync> {
     text.into().into()
@@ -205,4 +247,35 @@ pub(crate) fn no_connection(subject: &Subject, error: PoolError) -> RepoError {
         _ => RepoErrorKind::Unavailable,
     };
     subject.error(kind).with_source(error).never_executed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_may_be_a_piece_of_a_password_is_not_named() {
+        for (url, named) in [
+            ("postgres://u:p@h/db", true),
+            ("postgres://u@h:5432,i:5432/db?sslmode=require", true),
+            ("host=h password='p@ss/word'", true),
+            ("postgres://u:p@ss@h/db", false),
+            ("postgres://u:p@ss,x@h/db", false),
+            ("postgres://u:p@ss/word@h/db", false),
+            ("mysql://u:12/34@h/db", false),
+            ("mysql://u:p@ss#word@h/db", false),
+            ("postgres://h/db", false),
+        ] {
+            assert_eq!(names_a_host(url), named, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_failure_says_at_which_server_and_keeps_its_cause() {
+        let failure = ConnectFailure::unavailable(std::io::Error::other("refused")).at("h:1".to_owned());
+        let error = failure.error(&Subject::new(lease_core::Operation::Connect));
+        assert!(error.line().ends_with(": h:1: refused"), "{}", error.line());
+        assert!(error.source().and_then(|at| at.source()).is_some());
+        assert_eq!(error.kind(), RepoErrorKind::Unavailable);
+    }
 }

@@ -15,7 +15,7 @@ mod task;
 struct Readme;
 
 pub use engine::Engine;
-pub use error::{ConnectFailure, Failure, Reason, Subject, Verdict, text};
+pub use error::{ConnectFailure, Failure, Reason, Subject, Verdict, names_a_host, text};
 pub use session::{Backend, Session};
 pub use source::{POOL_SIZE, Source};
 pub use statement::{Bound, Parameter, Statement, first, only, pieces, split};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use diesel_async::AsyncMysqlConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
-use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, text};
+use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, names_a_host, text};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, UrlError};
 use tokio::time::timeout;
@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     unencrypted: Option<Opts>,
     is_near: bool,
     verifies: bool,
+    /// Its address, for a person, if that can be told.
+    server: Option<String>,
 }
 
 impl Settings {
@@ -43,9 +45,12 @@ impl Settings {
                 .with_source(text(reason))
                 .never_executed()
         };
+        let names_a_host = names_a_host(url);
         let (url, tls) = options::split(url).map_err(refused)?;
         let opts = Opts::from_url(&url).map_err(|error| refused(redacted(&error)))?;
         let is_local = opts.socket().is_some() || is_loopback(opts.ip_or_hostname());
+        let address = || format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port());
+        let server = opts.socket().map_or_else(address, ToOwned::to_owned);
         let verifies = tls.verifies(is_local);
         let encryption = tls.encryption(is_local).map_err(refused)?;
         let builder = OptsBuilder::from_opts(opts)
@@ -69,6 +74,7 @@ impl Settings {
             unencrypted,
             is_near: is_local,
             verifies,
+            server: names_a_host.then_some(server),
         })
     }
 
@@ -90,6 +96,10 @@ impl Settings {
             .unwrap_or_else(|_| {
                 let reason = format!("the server gave no connection within {CONNECT_LIMIT:?}");
                 Err(ConnectFailure::unavailable(reason))
+            })
+            .map_err(|failure| match &self.server {
+                Some(server) => failure.at(server.clone()),
+                None => failure,
             })
     }
 

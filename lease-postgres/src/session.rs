@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use diesel_async::AsyncPgConnection;
 use lease_core::{Operation, RepoError, RepoErrorKind};
-use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, text};
+use lease_diesel::{CONNECT_LIMIT, ConnectFailure, Subject, names_a_host, text};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::MakeTlsConnect;
@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     begin_with: AtomicUsize,
     tls: MakeRustlsConnect,
     verifies: bool,
+    /// Whether errors say which host it was.
+    names_hosts: bool,
 }
 
 impl Settings {
@@ -39,6 +41,7 @@ impl Settings {
                 .with_source(text(reason))
                 .never_executed()
         };
+        let names_hosts = names_a_host(url);
         let (url, tls) = options::split(url).map_err(refused)?;
         let mut config: Config = url.parse().map_err(|error| refused(redacted(&error)))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
@@ -55,6 +58,7 @@ impl Settings {
             begin_with: AtomicUsize::new(0),
             tls,
             verifies,
+            names_hosts,
         })
     }
 
@@ -89,13 +93,19 @@ impl Settings {
         for at in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
             self.begin_with.store(at + 1, Ordering::Relaxed);
             // In a box, since it is ten times as large as all the rest of an operation.
-            let error = match timeout(share, open(&self.hosts[at])).await {
+            let host = &self.hosts[at];
+            let error = match timeout(share, open(host)).await {
                 Ok(Ok(opened)) => {
                     self.begin_with.store(at, Ordering::Relaxed);
                     return Ok(opened);
                 }
                 Ok(Err(error)) => error,
                 Err(_) => ConnectFailure::unavailable(format!("the server gave no connection within {share:?}")),
+            };
+            let error = if self.names_hosts {
+                error.at(hosts::shown(host))
+            } else {
+                error
             };
             // Of several, one that says what to do is worth more than one that is away.
             let better = failure

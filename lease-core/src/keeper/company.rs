@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::call::{self, Answered, Answers};
 use super::{Keeper, TenureId};
+use crate::Moment;
 use crate::tenure::Event as TenureEvent;
-use crate::{Claim, Moment};
 
 impl Keeper {
     /// Sends the renewals that are due, together where the store can do that; then those that are half due come along, so that
@@ -23,26 +23,28 @@ impl Keeper {
         if size > 1 {
             self.gather(now);
         }
-        let mut companies: BTreeMap<u32, Vec<(TenureId, Claim, Duration)>> = BTreeMap::new();
+        let mut companies: BTreeMap<u32, Vec<(TenureId, Duration)>> = BTreeMap::new();
         for id in std::mem::take(&mut self.context.due) {
             // What came in between may have ended it, and a release may be on its way: nothing follows that.
             let Some(entry) = self.entries.get(&id).filter(|entry| entry.tenure.is_renewing()) else {
                 continue;
             };
             match entry.in_company(now).filter(|_| size > 1) {
-                Some((claim, limit)) => companies.entry(entry.magnitude()).or_default().push((id, claim, limit)),
+                Some(limit) => companies.entry(entry.magnitude()).or_default().push((id, limit)),
                 None => self.context.calls.push(entry.renew(&self.context, id, now)),
             }
         }
         for company in companies.values().flat_map(|company| company.chunks(size)) {
-            if let [(id, ..)] = company {
+            if let [(id, _)] = company {
                 if let Some(entry) = self.entries.get(id) {
                     self.context.calls.push(entry.renew(&self.context, *id, now));
                 }
                 continue;
             }
-            let limit = company.iter().map(|(_, _, limit)| *limit).min().unwrap_or_default();
-            let batch = company.iter().map(|(id, claim, _)| (*id, claim.clone().limit(limit)));
+            let limit = company.iter().map(|(_, limit)| *limit).min().unwrap_or_default();
+            let batch = company
+                .iter()
+                .filter_map(|(id, _)| Some((*id, self.entries.get(id)?.claim(limit))));
             let (ids, claims) = batch.unzip();
             self.context.calls.push(call::batch(ids, claims, now, &self.context));
         }

@@ -72,8 +72,13 @@ impl Entry {
         matches!(self.tenure.phase(), Phase::Releasing | Phase::Undoing) && self.release_tried
     }
 
+    /// What a statement is told, with its limit.
+    pub(super) fn claim(&self, limit: Duration) -> Claim {
+        self.claim.clone().limit(limit)
+    }
+
     pub(super) fn acquire(&self, context: &Context, id: TenureId, now: Moment) -> Call {
-        let claim = self.claim.clone().limit(self.tenure.timing().limit());
+        let claim = self.claim(self.tenure.timing().limit());
         let sent = Sent {
             id,
             at: now,
@@ -89,7 +94,7 @@ impl Entry {
     }
 
     pub(super) fn renew(&self, context: &Context, id: TenureId, now: Moment) -> Call {
-        let claim = self.claim.clone().limit(self.tenure.timing().limit());
+        let claim = self.claim(self.tenure.timing().limit());
         let sent = Sent {
             id,
             at: now,
@@ -104,18 +109,16 @@ impl Entry {
         self.tenure.timing().limit().as_micros().max(1).ilog2()
     }
 
-    /// For a renewal together with others, and how long that may take; `None` if there is no time for company.
-    pub(super) fn in_company(&self, now: Moment) -> Option<(Claim, Duration)> {
+    /// How long a renewal together with others may take; `None` if there is no time for company.
+    pub(super) fn in_company(&self, now: Moment) -> Option<Duration> {
         let limit = self.tenure.timing().limit();
         let has_time = self.tenure.drop_at().since(now) / 2 >= limit;
-        has_time.then(|| (self.claim.clone(), limit))
+        has_time.then_some(limit)
     }
 
     fn release(&self, context: &Context, id: TenureId, now: Moment, at_least_for: Duration) -> Call {
         let claim = self
-            .claim
-            .clone()
-            .limit(self.tenure.timing().release_limit())
+            .claim(self.tenure.timing().release_limit())
             .at_least_for(at_least_for);
         let sent = Sent {
             id,

@@ -38,6 +38,23 @@ pub(super) fn each(config: &Config) -> Vec<Config> {
     hosts
 }
 
+/// The address of a configuration of one host, for a person.
+pub(super) fn shown(config: &Config) -> String {
+    let port = config.get_ports().first().copied().unwrap_or(5_432);
+    let address = config.get_hostaddrs().first().map(ToString::to_string);
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        #[cfg(unix)]
+        Some(Host::Unix(path)) => return format!("{}/.s.PGSQL.{port}", path.display()),
+        None => address.unwrap_or_default(),
+    };
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
 /// Whether a configuration of one host leads to this machine: by a socket, or by the loopback.
 pub(super) fn is_near(config: &Config) -> bool {
     let name = match config.get_hosts().first() {
@@ -112,6 +129,18 @@ mod tests {
             each(&addresses),
             ["hostaddr=127.0.0.1 port=9", "hostaddr=127.0.0.2 port=9"].map(|text| text.parse::<Config>().unwrap())
         );
+    }
+
+    #[test]
+    fn an_address_is_shown_as_a_person_would_write_it() {
+        for (text, shown_as) in [
+            ("host=db.internal", "db.internal:5432"),
+            ("host=db.internal hostaddr=127.0.0.1 port=6432", "db.internal:6432"),
+            ("hostaddr=::1", "[::1]:5432"),
+            ("host=/sockets port=5433", "/sockets/.s.PGSQL.5433"),
+        ] {
+            assert_eq!(shown(&text.parse().unwrap()), shown_as);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::container::{self, Container};
 use super::image;
 use super::instance::Instance;
 use super::local::Local;
-use super::server::{self, Server};
+use super::server::{self, SQL_LIMIT, Server};
 use super::{ServerError, Settings, Source};
 use admin::MysqlAdmin;
 pub use database::MysqlDatabase;
@@ -175,6 +175,14 @@ impl Mysql {
     /// [`ServerError::Sql`] if the server refuses a statement, [`ServerError::TimedOut`] after ten seconds.
     pub fn sql(&self, text: &str) -> Result<Vec<String>, ServerError> {
         self.server.sql(text)
+    }
+
+    /// One of the server's counters, such as `Com_stmt_execute`; nothing if it has none of that name.
+    ///
+    /// # Errors
+    /// [`ServerError::Sql`] if the server refuses, [`ServerError::TimedOut`] after ten seconds.
+    pub fn status(&self, counter: &str) -> Result<Option<u64>, ServerError> {
+        self.server.admin.status(counter, SQL_LIMIT)
     }
 
     fn first_of(dialect: Dialect, settings: &Settings, order: [Source; 2]) -> Result<Self, ServerError> {

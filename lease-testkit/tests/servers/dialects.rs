@@ -139,6 +139,18 @@ fn a_server_does_what_tests_ask_of_it(server: &Mysql) {
 
     a_read_only_server_refuses_all_but_us(server);
     odd_defaults_are_not_ours(server);
+    counters_are_read(server);
+}
+
+fn counters_are_read(server: &Mysql) {
+    let created = || server.status("Com_create_table").unwrap();
+    let before = created().unwrap();
+    let database = server.database().unwrap();
+    database
+        .sql("CREATE TABLE one (i int); CREATE TABLE two (i int)")
+        .unwrap();
+    assert_eq!(created(), Some(before + 2));
+    assert_eq!(server.status("no_such_counter").unwrap(), None);
 }
 
 fn a_read_only_server_refuses_all_but_us(server: &Mysql) {

@@ -185,15 +185,8 @@ impl Engine {
                 })
             }
             (Server::Mysql(server), _) => {
-                let table = match server.dialect() {
-                    Dialect::MariaDb => "information_schema.global_status",
-                    _ => "performance_schema.global_status",
-                };
                 // Those who look run texts: what is prepared is the contender's.
-                let counter = |name: &str| -> anyhow::Result<Option<f64>> {
-                    let query = format!("SELECT variable_value FROM {table} WHERE variable_name = '{name}'");
-                    Ok(server.sql(&query)?.concat().parse().ok())
-                };
+                let counter = |name: &str| anyhow::Ok(server.status(name)?.map(|count| count as f64));
                 Ok(Look {
                     statements: counter("Com_stmt_execute")?,
                     log_bytes: counter("Innodb_os_log_written")?,

@@ -88,6 +88,8 @@ impl Contender for BareSqlite {
     }
 
     async fn renew(&mut self, (name, holder): &mut Self::Guard) -> anyhow::Result<()> {
+        // As `ByRepo` does it, and for the same reason.
+        self.ttl += 1_000;
         let mut renew = self.connection.prepare_cached(&self.renew)?;
         ensure!(renew.execute(params![*name, *holder, self.ttl])? == 1, "it is ours");
         Ok(())

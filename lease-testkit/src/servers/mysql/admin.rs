@@ -54,6 +54,15 @@ impl MysqlAdmin {
     }
 }
 
+impl MysqlAdmin {
+    /// One of the server's own counters.
+    pub(super) fn status(&self, name: &str, limit: Duration) -> Result<Option<u64>, ServerError> {
+        let text = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let values = blocking::talk("read a counter", limit, ask(self.opts.clone(), text, 1))?;
+        Ok(values.first().and_then(|value| value.parse().ok()))
+    }
+}
+
 impl Admin for MysqlAdmin {
     fn engine(&self) -> &'static str {
         self.dialect.name()
@@ -65,7 +74,7 @@ impl Admin for MysqlAdmin {
     }
 
     fn sql(&self, text: &str, step: &'static str, limit: Duration) -> Result<Vec<String>, ServerError> {
-        blocking::talk(step, limit, ask(self.opts.clone(), text.to_owned()))
+        blocking::talk(step, limit, ask(self.opts.clone(), text.to_owned(), 0))
     }
 
     fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
@@ -77,21 +86,21 @@ impl Admin for MysqlAdmin {
     }
 }
 
-async fn ask(opts: Opts, text: String) -> Result<Vec<String>, mysql_async::Error> {
+async fn ask(opts: Opts, text: String, column: usize) -> Result<Vec<String>, mysql_async::Error> {
     let mut session = Conn::new(opts).await?;
-    let answer = first_columns(&mut session, &text).await;
+    let answer = columns(&mut session, &text, column).await;
     // A session lingers in the server's list for a moment after its end. It must not count among a database's.
     let _ = session.query_drop(format!("USE {SYSTEM}")).await;
     let _ = session.disconnect().await;
     answer
 }
 
-async fn first_columns(session: &mut Conn, text: &str) -> Result<Vec<String>, mysql_async::Error> {
+async fn columns(session: &mut Conn, text: &str, column: usize) -> Result<Vec<String>, mysql_async::Error> {
     let mut values = Vec::new();
     let mut result = session.query_iter(text).await?;
     while !result.is_empty() {
         let rows: Vec<Row> = result.collect().await?;
-        values.extend(rows.iter().filter_map(|row| row.as_ref(0)).map(text_of));
+        values.extend(rows.iter().filter_map(|row| row.as_ref(column)).map(text_of));
     }
     // A statement that is not the first has its error kept until now.
     result.drop_result().await?;
