@@ -28,9 +28,10 @@ pub(super) struct Entry {
     /// Who waits for the grant.
     reply: Option<oneshot::Sender<Given>>,
     tenancy: Option<Arc<Tenancy>>,
-    incumbent: Option<Incumbent>,
-    loss: Option<Loss>,
-    last_error: Option<RepoError>,
+    // Each in a box: of ten thousand tenures most never meet one.
+    incumbent: Option<Box<Incumbent>>,
+    loss: Option<Box<Loss>>,
+    last_error: Option<Box<RepoError>>,
     /// Whether a release has had an answer, be it an error.
     release_tried: bool,
     /// How long past `drop_at` it was still running at the last event.
@@ -135,12 +136,12 @@ impl Entry {
         match answered.reply {
             Reply::Acquire(Ok(Acquire::Granted(token))) => TenureEvent::Granted(token),
             Reply::Acquire(Ok(Acquire::Busy(incumbent))) => {
-                self.incumbent = incumbent;
+                self.incumbent = incumbent.map(Box::new);
                 TenureEvent::Busy
             }
             Reply::Acquire(Err(error)) => {
                 let may_have_executed = error.may_have_executed();
-                self.last_error = Some(error);
+                self.last_error = Some(Box::new(error));
                 TenureEvent::AcquireFailed { may_have_executed }
             }
             Reply::Renew(Ok(Renew::Renewed)) => {
@@ -153,9 +154,9 @@ impl Entry {
             Reply::Renew(Ok(Renew::Lost(loss))) => {
                 let evicted = matches!(loss, Loss::Evicted { .. });
                 if let Loss::Taken(incumbent) = &loss {
-                    self.incumbent = Some(incumbent.clone());
+                    self.incumbent = Some(Box::new(incumbent.clone()));
                 }
-                self.loss = Some(loss);
+                self.loss = Some(Box::new(loss));
                 TenureEvent::Lost { evicted }
             }
             Reply::Renew(Err(error)) => {
@@ -168,7 +169,7 @@ impl Entry {
                         remaining,
                     });
                 }
-                self.last_error = Some(error);
+                self.last_error = Some(Box::new(error));
                 TenureEvent::RenewFailed(Spread(fastrand::u8(..)))
             }
             Reply::Release(result) => {
@@ -177,7 +178,7 @@ impl Entry {
                     Ok(Release::Released) => TenureEvent::Released,
                     Ok(Release::NotHeld) => TenureEvent::NotHeld,
                     Err(error) => {
-                        self.last_error = Some(error);
+                        self.last_error = Some(Box::new(error));
                         TenureEvent::ReleaseFailed
                     }
                 }
@@ -269,8 +270,8 @@ impl Entry {
 
     fn refuse(&mut self, context: &mut Context, refusal: Refusal) {
         let given = match refusal {
-            Refusal::Busy => Given::Busy(self.incumbent.take()),
-            Refusal::Failed => Given::Failed(self.last_error.clone().unwrap_or_else(|| self.late())),
+            Refusal::Busy => Given::Busy(self.incumbent.take().map(|incumbent| *incumbent)),
+            Refusal::Failed => Given::Failed(self.last_error().unwrap_or_else(|| self.late())),
             Refusal::Late => Given::Failed(self.late()),
             Refusal::ShuttingDown => Given::ShuttingDown,
         };
@@ -286,9 +287,9 @@ impl Entry {
 
     fn stop(&self, cause: Cause) -> Stop {
         match cause {
-            Cause::Lost => Stop::Lost(self.loss.clone().unwrap_or(Loss::Gone)),
+            Cause::Lost => Stop::Lost(self.loss.as_deref().cloned().unwrap_or(Loss::Gone)),
             Cause::Overdue => Stop::Overdue {
-                last_error: self.last_error.clone(),
+                last_error: self.last_error(),
             },
             Cause::TimeLimit => Stop::TimeLimit,
             Cause::ShutDown => Stop::ShutDown,
@@ -299,7 +300,7 @@ impl Entry {
         let release = match settlement {
             Settlement::Released => Ok(Release::Released),
             Settlement::NotHeld => Ok(Release::NotHeld),
-            Settlement::Failed => Err(self.last_error.clone().unwrap_or_else(|| self.given_up())),
+            Settlement::Failed => Err(self.last_error().unwrap_or_else(|| self.given_up())),
             Settlement::Forsaken => Err(self.given_up()),
         };
         if let Some((name, token)) = self.held() {
@@ -314,6 +315,10 @@ impl Entry {
         if let Some(settle) = self.settle.take() {
             context.outbox.push(Outgoing::Settled(settle, release));
         }
+    }
+
+    fn last_error(&self) -> Option<RepoError> {
+        self.last_error.as_deref().cloned()
     }
 
     fn given_up(&self) -> RepoError {
