@@ -163,9 +163,13 @@ impl ConnectFailure {
         }
     }
 
-    /// Says which server it was: of several hosts, or several databases, a person must know which one to look at.
+    /// Says which server it was: of several hosts, or several databases, a person must know which one to look at. What is too
+    /// long for the name of a host and a port says nothing to anybody, and stays unsaid.
     #[must_use]
     pub fn at(self, server: String) -> Self {
+        if server.len() > LONGEST {
+            return self;
+        }
         Self {
             kind: self.kind,
             source: Box::new(At {
@@ -197,6 +201,9 @@ impl StdError for ConnectFailure {
         self.source.source()
     }
 }
+
+/// A host's name has at most 255 bytes (RFC 1035, section 2.3.4), a port five digits.
+const LONGEST: usize = 255 + ":65535".len();
 
 /// Whether the host in this URL can be named to people: there is no other reading of it, by which what looks like the host is a
 /// piece of a password with an `@` or a `/` that nobody encoded.
@@ -277,5 +284,11 @@ mod tests {
         assert!(error.line().ends_with(": h:1: refused"), "{}", error.line());
         assert!(error.source().and_then(|at| at.source()).is_some());
         assert_eq!(error.kind(), RepoErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn a_megabyte_of_host_is_not_repeated() {
+        let failure = ConnectFailure::unavailable("refused").at("h".repeat(1 << 20));
+        assert_eq!(failure.to_string(), "refused");
     }
 }

@@ -67,6 +67,7 @@ async fn nobody_listening_is_unavailable() {
     drop(listener);
     let error = refused(&format!("mysql://u:{SECRET}@{address}/db")).await;
     assert_eq!(error.kind(), RepoErrorKind::Unavailable);
+    assert!(error.line().contains(&format!("{address}: ")), "{}", error.line());
 }
 
 /// A real wait: the bound itself is what is tested. It is 5 s; a machine under load gets 5 s more.

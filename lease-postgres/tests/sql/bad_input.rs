@@ -67,6 +67,11 @@ async fn nobody_listening_is_unavailable() {
         .port();
     let error = refused(&format!("postgres://u:{SECRET}@127.0.0.1:{port}/db")).await;
     assert_eq!(error.kind(), RepoErrorKind::Unavailable);
+    assert!(
+        error.line().contains(&format!("127.0.0.1:{port}: ")),
+        "{}",
+        error.line()
+    );
 }
 
 /// A real wait: the bound itself is what is tested. It is 5 s; a machine under load gets 5 s more.
