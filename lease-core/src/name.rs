@@ -175,12 +175,8 @@ impl Label {
     /// A holder for one tenure: this label, a slash, and 96 random bits.
     #[must_use]
     pub fn new_holder(&self) -> Holder {
-        let random = u128::from(rand::random::<u64>()) << 32 | u128::from(rand::random::<u32>());
-        Holder(Text::shared(&format!(
-            "{}/{random:0width$x}",
-            self.as_str(),
-            width = SUFFIX_BYTES
-        )))
+        let (high, low): (u64, u32) = rand::random();
+        Holder(Text::shared(&format!("{}/{high:016x}{low:08x}", self.as_str())))
     }
 
     /// The text of the label.

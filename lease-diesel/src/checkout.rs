@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use deadpool::managed::{Object, Pool};
+use deadpool::managed::{Manager, Metrics, Object, Pool, RecycleError, RecycleResult};
+use diesel_async::pooled_connection::PoolableConnection;
 use diesel_async::{AnsiTransactionManager, TransactionManager};
 use lease_core::{RepoError, RepoErrorKind};
 
 use crate::error::{no_connection, text};
-use crate::{Engine, Session, Subject};
+use crate::{ConnectFailure, Engine, Session, Subject};
 
 /// The way to one connection.
 pub(crate) enum Door<E: Engine> {
-    Own(Pool<E::Manager>),
+    Own(Pool<Opener<E>>),
     Foreign(Pool<E::Manager>),
     Open(Arc<E::Settings>),
 }
@@ -19,9 +20,16 @@ pub(crate) enum Door<E: Engine> {
 impl<E: Engine> Door<E> {
     pub(crate) async fn enter(&self, subject: &Subject) -> Result<Checkout<E>, RepoError> {
         match self {
-            Self::Own(pool) => out_of(pool, subject).await,
+            Self::Own(pool) => {
+                let got = pool.get().await;
+                let object = got.map_err(|error| no_connection(subject, error, |failure| failure.error(subject)))?;
+                Ok(Checkout::new(Connection::Own(object)))
+            }
             Self::Foreign(pool) => loop {
-                let mut checkout = out_of::<E>(pool, subject).await?.outside_a_transaction(subject)?;
+                let got = pool.get().await;
+                let unavailable = |error| subject.error(RepoErrorKind::Unavailable).with_source(error);
+                let object = got.map_err(|error| no_connection(subject, error, unavailable))?;
+                let mut checkout = Checkout::new(Connection::Foreign(object)).outside_a_transaction(subject)?;
                 match E::find_out(checkout.connection()).await {
                     Ok(found) => {
                         checkout.found = found;
@@ -43,9 +51,24 @@ impl<E: Engine> Door<E> {
     }
 }
 
-async fn out_of<E: Engine>(pool: &Pool<E::Manager>, subject: &Subject) -> Result<Checkout<E>, RepoError> {
-    let object = pool.get().await.map_err(|error| no_connection(subject, error))?;
-    Ok(Checkout::new(Connection::Pooled(object)))
+/// Opens the connections of a pool of our own. They are in boxes, since a pool moves what it keeps at every turn.
+pub(crate) struct Opener<E: Engine>(pub(crate) Arc<E::Settings>);
+
+impl<E: Engine> Manager for Opener<E> {
+    type Type = Box<E::Connection>;
+    type Error = ConnectFailure;
+
+    async fn create(&self) -> Result<Box<E::Connection>, ConnectFailure> {
+        Ok(Box::new(E::open(&self.0).await?))
+    }
+
+    /// Without a round trip. Not every driver notices so that a connection has died: see [`Verdict::Gone`](crate::Verdict::Gone).
+    async fn recycle(&self, connection: &mut Box<E::Connection>, _: &Metrics) -> RecycleResult<ConnectFailure> {
+        if connection.is_broken() {
+            return Err(RecycleError::message("it is broken"));
+        }
+        Ok(())
+    }
 }
 
 /// A connection in use. Dropped before it [ended in order](Self::ended_in_order), it never goes back to its pool.
@@ -55,7 +78,8 @@ pub(crate) struct Checkout<E: Engine> {
 }
 
 enum Connection<E: Engine> {
-    Pooled(Object<E::Manager>),
+    Own(Object<Opener<E>>),
+    Foreign(Object<E::Manager>),
     Alone(Box<E::Connection>),
 }
 
@@ -74,7 +98,12 @@ impl<E: Engine> Checkout<E> {
 
     /// Whether it was in the pool, where it may have died unnoticed.
     pub(crate) fn was_used_before(&self) -> bool {
-        matches!(&self.connection, Some(Connection::Pooled(object)) if Object::metrics(object).recycle_count > 0)
+        let metrics = match &self.connection {
+            Some(Connection::Own(object)) => Object::metrics(object),
+            Some(Connection::Foreign(object)) => Object::metrics(object),
+            Some(Connection::Alone(_)) | None => return false,
+        };
+        metrics.recycle_count > 0
     }
 
     pub(crate) fn session<'a>(&'a mut self, target: &'a E::Target) -> Session<'a, E> {
@@ -89,7 +118,8 @@ impl<E: Engine> Checkout<E> {
     fn connection(&mut self) -> &mut E::Connection {
         let connection = self.connection.as_mut();
         match connection.expect("a connection is given back only by what consumes the checkout") {
-            Connection::Pooled(object) => object,
+            Connection::Own(object) => object,
+            Connection::Foreign(object) => object,
             Connection::Alone(connection) => connection,
         }
     }
@@ -111,8 +141,10 @@ impl<E: Engine> Checkout<E> {
 
 impl<E: Engine> Drop for Checkout<E> {
     fn drop(&mut self) {
-        if let Some(Connection::Pooled(object)) = self.connection.take() {
-            drop(Object::take(object));
+        match self.connection.take() {
+            Some(Connection::Own(object)) => drop(Object::take(object)),
+            Some(Connection::Foreign(object)) => drop(Object::take(object)),
+            Some(Connection::Alone(_)) | None => {}
         }
     }
 }

@@ -4,8 +4,8 @@ use std::future::Future;
 
 use deadpool::managed::Manager;
 use diesel::result::{Error as DieselError, QueryResult};
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, PoolError};
-use diesel_async::{AnsiTransactionManager, AsyncConnection};
+use diesel_async::AnsiTransactionManager;
+use diesel_async::pooled_connection::{PoolError, PoolableConnection};
 
 use crate::{Backend, ConnectFailure, Parameter, Session, Subject, Verdict};
 
@@ -15,11 +15,10 @@ pub trait Engine: Sized + Send + Sync + 'static {
     const REPO: &'static str;
 
     /// The driver's connection.
-    type Connection: AsyncConnection<Backend: 'static, TransactionManager = AnsiTransactionManager> + 'static;
-    /// `AsyncDieselConnectionManager<Self::Connection>`. It is named, since only for a given connection it is known that this
-    /// one is a manager.
-    type Manager: Manager<Type = Self::Connection, Error = PoolError>
-        + From<AsyncDieselConnectionManager<Self::Connection>>;
+    type Connection: PoolableConnection<Backend: 'static, TransactionManager = AnsiTransactionManager> + 'static;
+    /// Of an application's pool: `AsyncDieselConnectionManager<Self::Connection>`. It is named, since only for a given connection
+    /// it is known that this one is a manager.
+    type Manager: Manager<Type = Self::Connection, Error = PoolError>;
     /// Where and as whom to connect.
     type Settings: Send + Sync + 'static;
     /// Which table.

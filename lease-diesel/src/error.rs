@@ -4,10 +4,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use deadpool::managed::TimeoutType;
+use deadpool::managed::{PoolError, TimeoutType};
 use diesel::result::Error as DieselError;
-use diesel_async::pooled_connection::PoolError as ManagerError;
-use diesel_async::pooled_connection::deadpool::PoolError;
 use lease_core::{LeaseName, Operation, RepoError, RepoErrorKind};
 
 /// What an error is about.
@@ -144,8 +142,6 @@ impl StdError for Explained {
 }
 
 /// A connection could not be opened. Nothing was executed.
-///
-/// The pool hands it through as the box in a diesel error, the one place where that keeps its type.
 #[derive(Debug)]
 pub struct ConnectFailure {
     /// What to do about it.
@@ -183,10 +179,6 @@ impl ConnectFailure {
     #[must_use]
     pub fn error(self, subject: &Subject) -> RepoError {
         subject.error(self.kind).with_source(self.source).never_executed()
-    }
-
-    pub(crate) fn into_diesel(self) -> diesel::ConnectionError {
-        diesel::ConnectionError::CouldntSetupConfiguration(DieselError::QueryBuilderError(Box::new(self)))
     }
 }
 
@@ -240,15 +232,14 @@ pub fn text(text: impl Into<String>) -> Box<dyn StdError + Send + Sync> {
     text.into().into()
 }
 
-/// The pool gave no connection. Nothing was executed.
-pub(crate) fn no_connection(subject: &Subject, error: PoolError) -> RepoError {
+/// The pool gave no connection: its manager's error, or one of its own. Nothing was executed.
+pub(crate) fn no_connection<E: StdError + Send + Sync + 'static>(
+    subject: &Subject,
+    error: PoolError<E>,
+    of_manager: impl FnOnce(E) -> RepoError,
+) -> RepoError {
     let kind = match error {
-        PoolError::Backend(ManagerError::ConnectionError(diesel::ConnectionError::CouldntSetupConfiguration(
-            DieselError::QueryBuilderError(boxed),
-        ))) => match boxed.downcast::<ConnectFailure>() {
-            Ok(failure) => return failure.error(subject),
-            Err(other) => return subject.error(RepoErrorKind::Other).with_source(other).never_executed(),
-        },
+        PoolError::Backend(error) => return of_manager(error).never_executed(),
         PoolError::Timeout(TimeoutType::Wait) => RepoErrorKind::Timeout,
         PoolError::NoRuntimeSpecified => RepoErrorKind::Config,
         _ => RepoErrorKind::Unavailable,

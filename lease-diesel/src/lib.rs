@@ -18,7 +18,7 @@ pub use engine::Engine;
 pub use error::{ConnectFailure, Failure, Reason, Subject, Verdict, names_a_host, text};
 pub use session::{Backend, Session};
 pub use source::{POOL_SIZE, Source};
-pub use statement::{Bound, Parameter, Statement, first, only, pieces, split};
+pub use statement::{Bound, Parameter, Piece, Statement, first, numbered, only, pieces, split};
 pub use task::{Task, pause};
 
 /// How long opening one connection may take, from TCP to the session's settings.

@@ -6,6 +6,7 @@ use diesel::query_dsl::CompatibleType;
 use diesel::result::QueryResult;
 use diesel_async::{AsyncConnectionCore, RunQueryDsl};
 
+use crate::statement::pieces_of;
 use crate::{Bound, Engine, Statement};
 
 /// The kind of SQL that an engine's connection speaks.
@@ -32,13 +33,9 @@ impl<E: Engine> Session<'_, E> {
         S::Row: CompatibleType<T, Backend<E>, SqlType: 'static>,
         Backend<E>: QueryMetadata<S::Row>,
     {
-        let rows = match self.pieces::<S>() {
+        let rows = match self.texts::<S>() {
             None => Bound::new(statement, values).load(self.connection).await,
-            Some(pieces) => {
-                Bound::with_pieces(statement, values, pieces)
-                    .load(self.connection)
-                    .await
-            }
+            Some(texts) => Bound::with_texts(statement, values, texts).load(self.connection).await,
         }?;
         E::ended(self).await?;
         Ok(rows)
@@ -49,10 +46,10 @@ impl<E: Engine> Session<'_, E> {
     /// # Errors
     /// What the driver reports.
     pub async fn execute<S: Statement>(&mut self, statement: S, values: &[E::Value<'_>]) -> QueryResult<usize> {
-        let count = match self.pieces::<S>() {
+        let count = match self.texts::<S>() {
             None => Bound::new(statement, values).execute(self.connection).await,
-            Some(pieces) => {
-                Bound::with_pieces(statement, values, pieces)
+            Some(texts) => {
+                Bound::with_texts(statement, values, texts)
                     .execute(self.connection)
                     .await
             }
@@ -61,8 +58,9 @@ impl<E: Engine> Session<'_, E> {
         Ok(count)
     }
 
-    /// A statement's text for another table than that which it names. `None` if it is that one.
-    fn pieces<S: Statement>(&self) -> Option<Vec<String>> {
-        S::PIECES.iter().map(|piece| E::rewrite(self.target, piece)).collect()
+    /// The texts of a statement's pieces for another table than that which it names. `None` if it is that one.
+    fn texts<S: Statement>(&self) -> Option<Vec<String>> {
+        let pieces = pieces_of::<S, Backend<E>, E::Value<'_>>();
+        pieces.iter().map(|piece| E::rewrite(self.target, piece.text)).collect()
     }
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::managed::Pool;
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
 use lease_core::{Operation, RepoError, RepoErrorKind};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::checkout::Door;
+use crate::checkout::{Door, Opener};
 use crate::error::text;
 use crate::task::{Progress, Task, within};
 use crate::{CONNECT_LIMIT, Engine};
@@ -27,7 +26,7 @@ pub struct Source<E: Engine>(Kind<E>);
 enum Kind<E: Engine> {
     Own {
         settings: Arc<E::Settings>,
-        pool: Pool<E::Manager>,
+        pool: Pool<Opener<E>>,
     },
     Foreign {
         pool: Pool<E::Manager>,
@@ -131,20 +130,10 @@ impl<E: Engine> Source<E> {
     }
 
     fn with_size(settings: Arc<E::Settings>, size: usize) -> Self {
-        let mut config = ManagerConfig::default();
-        // Without a round trip. Not every driver notices so that a connection has died: see `Verdict::Gone`.
-        config.recycling_method = RecyclingMethod::Fast;
-        let opener = settings.clone();
-        config.custom_setup = Box::new(move |_| {
-            let settings = opener.clone();
-            Box::pin(async move { E::open(&settings).await.map_err(|failure| failure.into_diesel()) })
-        });
-        let manager = AsyncDieselConnectionManager::new_with_config("", config);
-        let pool = Pool::builder(E::Manager::from(manager))
+        let pool = Pool::builder(Opener(settings.clone()))
             .max_size(size)
             .runtime(deadpool::Runtime::Tokio1)
             .create_timeout(Some(CONNECT_LIMIT))
-            .recycle_timeout(Some(CONNECT_LIMIT))
             .build()
             .expect("a pool that was given a runtime can have time limits");
         Self(Kind::Own { settings, pool })
@@ -162,11 +151,11 @@ impl<E: Engine> Clone for Source<E> {
 
 impl<E: Engine> fmt::Debug for Source<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, pool) = match &self.0 {
-            Kind::Own { pool, .. } => ("Own", pool),
-            Kind::Foreign { pool, .. } => ("Foreign", pool),
+        let (kind, status) = match &self.0 {
+            Kind::Own { pool, .. } => ("Own", pool.status()),
+            Kind::Foreign { pool, .. } => ("Foreign", pool.status()),
         };
-        f.debug_tuple(kind).field(&pool.status()).finish()
+        f.debug_tuple(kind).field(&status).finish()
     }
 }
 

@@ -9,17 +9,27 @@ use diesel::backend::Backend;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{Error, QueryResult};
 
-const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
-
 /// One fixed text about the table `task_leases`. In it `$1`, `$2`.. stand for values; each may occur more than once. A `$` before
 /// anything but a digit is itself. Made by [`statement!`](crate::statement!).
 pub trait Statement: Send + Sync + 'static {
     /// The text.
     const TEXT: &'static str;
-    /// The text, split at each `$`. A search for them at each use would cost more than all else that is done with it.
-    const PIECES: &'static [&'static str];
+    /// The text in pieces, which the compiler makes: to look for values at each use would cost more than all else that is done
+    /// with it. A value follows wherever one stands.
+    const EACH: &'static [Piece];
+    /// The same, for placeholders with numbers: a value follows where it stands first, and then it has its number.
+    const FIRST: &'static [Piece];
     /// The SQL types of the columns it answers with.
     type Row: Send + 'static;
+}
+
+/// A part of a statement's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The text.
+    pub text: &'static str,
+    /// Which value follows it, from 0 on. None at the end.
+    pub value: Option<usize>,
 }
 
 /// A value for a statement, of one of the types that a backend sends.
@@ -34,12 +44,17 @@ pub trait Parameter<DB: Backend>: Send + Sync {
     fn bind<'b>(&'b self, out: &mut AstPass<'_, 'b, DB>) -> QueryResult<()>;
 }
 
+/// The pieces of a statement, for the kind of placeholders that these values have.
+pub(crate) const fn pieces_of<S: Statement, DB: Backend, V: Parameter<DB>>() -> &'static [Piece] {
+    if V::NUMBERED { S::FIRST } else { S::EACH }
+}
+
 /// A statement with its values, ready to run.
 ///
 /// `OWN_TEXT` says that the text is the statement's own. With any other the connection must not keep it under its type.
 pub struct Bound<'a, S, V, const OWN_TEXT: bool> {
-    /// What stands in the text's place, between one `$` of it and the next.
-    pieces: Option<Vec<String>>,
+    /// What stands in place of the pieces' texts.
+    texts: Option<Vec<String>>,
     values: &'a [V],
     statement: PhantomData<S>,
 }
@@ -48,7 +63,7 @@ impl<'a, S: Statement, V> Bound<'a, S, V, true> {
     /// The statement as it is.
     pub fn new(_: S, values: &'a [V]) -> Self {
         Self {
-            pieces: None,
+            texts: None,
             values,
             statement: PhantomData,
         }
@@ -56,61 +71,32 @@ impl<'a, S: Statement, V> Bound<'a, S, V, true> {
 }
 
 impl<'a, S: Statement, V> Bound<'a, S, V, false> {
-    /// The statement about a table with a name of its own: each piece of the text, which has been split at each `$`, with that name in it. The
-    /// name itself may have one, and means no value by it.
-    pub fn with_pieces(_: S, values: &'a [V], pieces: Vec<String>) -> Self {
+    /// The statement about a table with a name of its own: the text of each of its pieces with that name in it. The name itself may
+    /// have a `$`, and means no value by it.
+    pub(crate) fn with_texts(_: S, values: &'a [V], texts: Vec<String>) -> Self {
         Self {
-            pieces: Some(pieces),
+            texts: Some(texts),
             values,
             statement: PhantomData,
         }
     }
 }
 
-impl<S, V, const OWN_TEXT: bool> Bound<'_, S, V, OWN_TEXT> {
-    fn walk<'b, DB: Backend>(
-        &'b self,
-        mut pieces: impl Iterator<Item = &'b str>,
-        out: &mut AstPass<'_, 'b, DB>,
-    ) -> QueryResult<()>
-    where
-        V: Parameter<DB>,
-    {
-        // Diesel numbers values by the order in which they come: for each of the text's numbers the one that it got, 0 for none.
-        let (mut numbers, mut last) = ([0; DIGITS.len()], 0);
-        out.push_sql(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let Some(digit @ b'0'..=b'9') = piece.bytes().next() else {
-                out.push_sql("$");
-                out.push_sql(piece);
-                continue;
-            };
-            let digit = usize::from(digit - b'0');
-            let known = numbers[digit];
-            if V::NUMBERED && known > 0 {
-                out.push_sql("$");
-                out.push_sql(DIGITS[known]);
-            } else {
-                let value = digit.checked_sub(1).and_then(|at| self.values.get(at));
-                let no_value = || Error::QueryBuilderError(format!("no value for ${digit}").into());
-                value.ok_or_else(no_value)?.bind(out)?;
-                last += 1;
-                numbers[digit] = last;
-            }
-            out.push_sql(&piece[1..]);
-        }
-        Ok(())
-    }
-}
-
 impl<DB: Backend, S: Statement, V: Parameter<DB>, const OWN_TEXT: bool> QueryFragment<DB>
     for Bound<'_, S, V, OWN_TEXT>
 {
+    /// Diesel gives values their numbers in the order in which they come.
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        match &self.pieces {
-            None => self.walk(S::PIECES.iter().copied(), &mut out),
-            Some(pieces) => self.walk(pieces.iter().map(String::as_str), &mut out),
+        let texts = self.texts.as_deref();
+        for (at, piece) in pieces_of::<S, DB, V>().iter().enumerate() {
+            let text = texts.and_then(|texts| texts.get(at));
+            out.push_sql(text.map_or(piece.text, String::as_str));
+            if let Some(number) = piece.value {
+                let no_value = || Error::QueryBuilderError(format!("no value for ${}", number + 1).into());
+                self.values.get(number).ok_or_else(no_value)?.bind(&mut out)?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -141,36 +127,83 @@ pub fn only<T>(rows: Vec<T>) -> QueryResult<T> {
     first(rows).ok_or(Error::NotFound)
 }
 
-/// How many pieces a text has, split at each `$`.
+/// Which value stands at a byte of a text, if one does.
+const fn value_at(text: &[u8], at: usize) -> Option<usize> {
+    if at + 1 >= text.len() || text[at] != b'$' || !text[at + 1].is_ascii_digit() {
+        return None;
+    }
+    assert!(text[at + 1] != b'0', "values are $1 to $9");
+    Some((text[at + 1] - b'1') as usize)
+}
+
+/// How many pieces a text has if it is split at each value, or at the first of each.
+///
+/// # Panics
+/// If there is a `$0`.
 #[must_use]
-pub const fn pieces(text: &str) -> usize {
-    let (mut count, mut at) = (1, 0);
+pub const fn pieces(text: &str, first: bool) -> usize {
+    let (text, mut seen, mut count, mut at) = (text.as_bytes(), [false; 9], 1, 0);
     while at < text.len() {
-        count += (text.as_bytes()[at] == b'$') as usize;
+        if let Some(value) = value_at(text, at) {
+            count += !(first && seen[value]) as usize;
+            seen[value] = true;
+        }
         at += 1;
     }
     count
 }
 
-/// A text split at each `$`, by the compiler.
+/// A text in which values have the numbers in whose order each comes first, as long as it is.
 ///
 /// # Panics
-/// If it has more than `N` [`pieces`].
+/// If there is a `$0`.
 #[must_use]
-pub const fn split<const N: usize>(text: &str) -> [&str; N] {
-    let (mut split, mut piece, mut rest, mut at) = ([""; N], 0, text, 0);
-    while at < rest.len() {
-        if rest.as_bytes()[at] == b'$' {
-            let (before, after) = rest.split_at(at);
-            split[piece] = before;
-            rest = after.split_at(1).1;
-            piece += 1;
-            at = 0;
-        } else {
+pub const fn numbered<const N: usize>(text: &str) -> [u8; N] {
+    let (text, mut numbered, mut numbers, mut last, mut at) = (text.as_bytes(), [0; N], [0; 9], b'0', 0);
+    while at < text.len() {
+        numbered[at] = text[at];
+        if let Some(value) = value_at(text, at) {
+            if numbers[value] == 0 {
+                last += 1;
+                numbers[value] = last;
+            }
             at += 1;
+            numbered[at] = numbers[value];
         }
+        at += 1;
     }
-    split[piece] = rest;
+    numbered
+}
+
+/// A text's pieces, of which there are [`N`](pieces). With `numbered`, the same text as [`numbered`] has it, it is split where each
+/// value stands first.
+///
+/// # Panics
+/// If there are more, or a `$0`, or the numbered one is another text.
+#[must_use]
+pub const fn split<const N: usize>(text: &'static str, numbered: Option<&'static [u8]>) -> [Piece; N] {
+    let shown = match numbered {
+        None => text,
+        Some(numbered) => match str::from_utf8(numbered) {
+            Ok(numbered) => numbered,
+            Err(_) => panic!("it is another text"),
+        },
+    };
+    let none = Piece { text: "", value: None };
+    let (mut split, mut seen, mut piece, mut begin, mut at) = ([none; N], [false; 9], 0, 0, 0);
+    while at < text.len() {
+        if let Some(value) = value_at(text.as_bytes(), at)
+            && (numbered.is_none() || !seen[value])
+        {
+            split[piece].text = shown.split_at(at).0.split_at(begin).1;
+            split[piece].value = Some(value);
+            seen[value] = true;
+            piece += 1;
+            begin = at + "$1".len();
+        }
+        at += 1;
+    }
+    split[piece].text = shown.split_at(begin).1;
     split
 }
 
@@ -186,8 +219,51 @@ macro_rules! statement {
 
         impl $crate::Statement for $name {
             const TEXT: &'static str = concat!($($text),+);
-            const PIECES: &'static [&'static str] = &$crate::split::<{ $crate::pieces(Self::TEXT) }>(Self::TEXT);
+            const EACH: &'static [$crate::Piece] =
+                &$crate::split::<{ $crate::pieces(Self::TEXT, false) }>(Self::TEXT, None);
+            const FIRST: &'static [$crate::Piece] = {
+                const TEXT: &str = <$name as $crate::Statement>::TEXT;
+                const NUMBERED: &[u8] = &$crate::numbered::<{ TEXT.len() }>(TEXT);
+                &$crate::split::<{ $crate::pieces(TEXT, true) }>(TEXT, Some(NUMBERED))
+            };
             type Row = $row;
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    statement! {
+        /// Numbers that do not come in their order, one of them twice, and a `$` that is itself.
+        Odd -> (diesel::sql_types::Text): "SELECT '$a' || $3 || $1, $3 || '$'"
+    }
+
+    const fn piece(text: &'static str, value: usize) -> Piece {
+        Piece {
+            text,
+            value: Some(value),
+        }
+    }
+
+    #[test]
+    fn a_text_is_split_at_each_value() {
+        let end = Piece {
+            text: " || '$'",
+            value: None,
+        };
+        let pieces = [piece("SELECT '$a' || ", 2), piece(" || ", 0), piece(", ", 2), end];
+        assert_eq!(Odd::EACH, pieces);
+    }
+
+    /// Values get their numbers in the order in which they are sent.
+    #[test]
+    fn a_text_with_numbers_is_split_where_each_value_comes_first() {
+        let end = Piece {
+            text: ", $1 || '$'",
+            value: None,
+        };
+        assert_eq!(Odd::FIRST, [piece("SELECT '$a' || ", 2), piece(" || ", 0), end]);
+    }
 }
