@@ -17,8 +17,8 @@ use crate::held::Tenancy;
 pub const EVENT_QUEUE: usize = 1_024;
 
 /// How long the thread rests once it has delivered all there was. Whoever sends an event meanwhile need not wake it, and a wake
-/// costs more than all the rest of sending. Nobody sees an event five milliseconds late.
-const REST: Duration = Duration::from_millis(5);
+/// costs more than all the rest of sending.
+const REST: Duration = Duration::from_millis(1);
 
 /// Who is told, beside `tracing`.
 #[derive(Default)]
