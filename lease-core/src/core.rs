@@ -159,7 +159,8 @@ impl Core {
             None => {
                 let start = || {
                     let runtime = Builder::new_current_thread().enable_all().build()?;
-                    let keep = move || runtime.block_on(keeper.run(commands));
+                    // A task, and not what is blocked on: to wake that one costs a look at all sockets.
+                    let keep = move || drop(runtime.block_on(runtime.spawn(keeper.run(commands))));
                     std::thread::Builder::new().name("lease-keeper".into()).spawn(keep)
                 };
                 start().map_err(|error| keeper_error("the keeper's thread can't be started").with_source(error))?;

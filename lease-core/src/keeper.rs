@@ -5,7 +5,8 @@
 //! one statement, which share its fate for its limit, and are then sent anew.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::pending;
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -83,6 +84,12 @@ impl Outgoing {
     }
 }
 
+/// The keeper's sleep, from one turn on until it ends.
+struct Sleep {
+    until: Moment,
+    future: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
 /// Something the keeper does at a time, beside ticks.
 enum Alarm {
     Wake(oneshot::Sender<()>),
@@ -120,7 +127,7 @@ impl Keeper {
 
     /// Runs until every `Lease` and guard is gone and no tenure has anything left to do.
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
-        let mut open = true;
+        let (mut open, mut sleep) = (true, None);
         loop {
             if self.waits_for_each_answer
                 && let Some(answers) = self.context.calls.next().await
@@ -136,11 +143,10 @@ impl Keeper {
             if !open && self.entries.is_empty() {
                 return;
             }
-            let wake_at = self.wake_at();
-            let clock = self.context.clock.clone();
+            self.sleep_no_longer_than(self.wake_at(), &mut sleep);
             tokio::select! {
                 biased;
-                () = sleep_until(&*clock, wake_at) => {}
+                () = ended(&mut sleep) => sleep = None,
                 Some(answers) = self.context.calls.next() => self.answers(answers),
                 Some(()) = self.context.hints.next() => {}
                 command = commands.recv(), if open => match command {
@@ -177,6 +183,16 @@ impl Keeper {
         let alarm = self.alarms.first_key_value().map(|(at, _)| *at);
         let next = tick.into_iter().chain(alarm).min()?;
         Some(next.min(self.context.clock.now() + self.slice))
+    }
+
+    /// A sleep that ends sooner than it must does no harm, and is kept: to begin one at each turn would cost more than the turn.
+    fn sleep_no_longer_than(&self, wake_at: Option<Moment>, sleep: &mut Option<Sleep>) {
+        if let Some(until) = wake_at
+            && sleep.as_ref().is_none_or(|sleep| until < sleep.until)
+        {
+            let future = self.context.clock.sleep_until(until);
+            *sleep = Some(Sleep { until, future });
+        }
     }
 
     /// Does what is due.
@@ -346,9 +362,10 @@ fn hinting(hint: Hint, mut wake: oneshot::Sender<()>) -> Hint {
     })
 }
 
-async fn sleep_until(clock: &dyn Clock, at: Option<Moment>) {
-    match at {
-        Some(at) => clock.sleep_until(at).await,
+/// Resolves when the sleep ends; never without one.
+async fn ended(sleep: &mut Option<Sleep>) {
+    match sleep {
+        Some(sleep) => sleep.future.as_mut().await,
         None => pending().await,
     }
 }

@@ -24,6 +24,7 @@ mod winner;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::ensure;
 use serde_json::json;
@@ -36,6 +37,9 @@ use engine::{Engine, Kind};
 use plan::Plan;
 use section::{Section, Verdict};
 use stage::Stage;
+
+/// How long the machine is given to become quiet after the build: its load average falls by half in three quarters of a minute.
+const LONGEST_REST: Duration = Duration::from_secs(600);
 
 /// What the verb can be told.
 #[derive(Debug, clap::Args)]
@@ -101,14 +105,14 @@ impl Part {
 
 /// The verb.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let load = conditions::load()?;
     let watch = Stopwatch::start();
     let built = Built::build()?;
     note(format_args!("built in {} s", watch.seconds()));
     let watch = Stopwatch::start();
     let (kinds, parts) = (chosen(&args.engine, &Kind::ALL), chosen(&args.only, &ALL));
     let stage = stage(args, built, &kinds)?;
-    let conditions = conditions::conditions(&stage, load)?;
+    let rest = if args.quick { Duration::ZERO } else { LONGEST_REST };
+    let conditions = conditions::conditions(&stage, conditions::rest(rest)?)?;
     let (mut sections, mut samples) = (Vec::new(), Vec::new());
     for part in &parts {
         note(format_args!("{part:?}"));

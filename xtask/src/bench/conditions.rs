@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -21,7 +23,7 @@ pub(super) struct Conditions {
     pub(super) busy: bool,
 }
 
-/// Before the first measurement, with the load average from before anything was built.
+/// Before the first measurement, with the load average from the end of the [rest].
 pub(super) fn conditions(stage: &Stage, load: f64) -> anyhow::Result<Conditions> {
     let said = |program: &str, args: &[&str]| -> anyhow::Result<String> {
         let output = run::output(Command::new(program).args(args).current_dir(root()))?;
@@ -61,8 +63,20 @@ pub(super) fn conditions(stage: &Stage, load: f64) -> anyhow::Result<Conditions>
     })
 }
 
+/// Waits until the machine is quiet, as it is not after a build, but not for longer than that. Answers its load average then.
+pub(super) fn rest(longest: Duration) -> anyhow::Result<f64> {
+    let watch = Stopwatch::start();
+    loop {
+        let load = load()?;
+        if load <= BUSY || watch.elapsed() >= longest {
+            return Ok(load);
+        }
+        sleep(Duration::from_secs(1));
+    }
+}
+
 /// The mean number of processes that wanted to run in the last minute.
-pub(super) fn load() -> anyhow::Result<f64> {
+fn load() -> anyhow::Result<f64> {
     let text = fs::read_to_string("/proc/loadavg")?;
     Ok(text.split(' ').next().context("a load average")?.parse()?)
 }
