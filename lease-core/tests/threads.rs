@@ -313,6 +313,42 @@ fn a_hint_is_waited_for_on_the_keepers_thread_and_as_long_as_somebody_waits() {
     block_on(guard.release()).unwrap();
 }
 
+/// Counts the sleeps that are begun on it.
+struct Sleeps(Arc<AtomicUsize>);
+
+impl Clock for Sleeps {
+    fn now(&self) -> Moment {
+        BootClock.now()
+    }
+
+    fn sleep_until(&self, at: Moment) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        BootClock.sleep_until(at)
+    }
+}
+
+/// Each turn of the keeper began a sleep and dropped it, for which tokio woke the thread that it ran on.
+#[test]
+fn a_turn_of_the_keeper_keeps_the_sleep_that_is_under_way() {
+    const PAIRS: usize = 100;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let lease = Lease::builder(MemoryRepo::new()).clock(Sleeps(begun.clone())).build();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        // Its renewal is what the keeper sleeps for.
+        let kept = lease.try_acquire("kept", TTL * 30).await.unwrap().unwrap();
+        begun.store(0, Ordering::Relaxed);
+        for _ in 0..PAIRS {
+            let guard = lease.try_acquire("job", TTL * 30).await.unwrap().unwrap();
+            guard.release().await.unwrap();
+        }
+        kept.release().await.unwrap();
+    });
+    // Two statements a pair, each with a sleep for its limit. The rest is for a machine that stands still meanwhile: one each second.
+    let begun = begun.load(Ordering::Relaxed);
+    assert!(begun < 2 * PAIRS + 50, "{begun} sleeps for {PAIRS} pairs");
+}
+
 /// Counts how often it is read.
 struct Counted(Arc<AtomicUsize>);
 
