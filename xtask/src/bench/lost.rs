@@ -11,7 +11,7 @@ use crate::report::note;
 /// Pods that try as fast as they can, each with a connection.
 const PODS: usize = 8;
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 10] = [
     "contender",
     "keeps",
     "lost ticks per second",
@@ -20,6 +20,8 @@ const COLUMNS: [&str; 8] = [
     "log bytes in all",
     "transaction ids in all",
     "row locks written in all",
+    "slowest, ms",
+    "without an answer",
 ];
 
 /// The section.
@@ -48,6 +50,8 @@ struct Shown {
     log_bytes: Series,
     transactions: Series,
     row_locks: Series,
+    slowest_ms: Series,
+    errors: Series,
 }
 
 fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<()> {
@@ -79,6 +83,8 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
             is.log_bytes.shown(0),
             is.transactions.shown(0),
             is.row_locks.shown(0),
+            is.slowest_ms.shown(0),
+            is.errors.shown(0),
         ]);
         if contender.keeps == Keeps::Us {
             is.aims(section, kind);
@@ -118,11 +124,13 @@ impl Shown {
         ));
         self.rates.add(outcome.rate());
         self.cpu.add(outcome.cpu_us());
+        self.slowest_ms.add(outcome.max_us / 1_000.0);
         for (series, value) in [
             (&mut self.statements, statements.map(|all| all / outcome.count())),
             (&mut self.log_bytes, log_bytes),
             (&mut self.transactions, transactions),
             (&mut self.row_locks, row_locks),
+            (&mut self.errors, outcome.more.get("errors").copied()),
         ] {
             value.into_iter().for_each(|value| series.add(value));
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
 use super::{all, pod, span, sum};
 use crate::{Contender, Gate, Outcome, Place, Times, Window};
@@ -36,7 +36,7 @@ pub(crate) async fn lose<C: Contender>(
     let window = Window::begin()?;
     let began = Instant::now();
     let ended = all(losers.into_iter().enumerate().map(|(number, mut loser)| async move {
-        let mut times = Times::new();
+        let (mut times, mut errors) = (Times::new(), 0_u32);
         // Spread over the interval, as pods are that were started at different times.
         let mut due = began + every.unwrap_or_default().mul_f64(number as f64 / pods as f64);
         let end = began + span(seconds);
@@ -46,16 +46,22 @@ pub(crate) async fn lose<C: Contender>(
             }
             let now = Instant::now();
             if now >= end {
-                return Ok((loser, times));
+                return Ok((loser, times, errors));
             }
-            let granted = loser.try_acquire(NAME).await?;
+            match loser.try_acquire(NAME).await {
+                Ok(None) => {}
+                Ok(Some(_)) => bail!("it was granted what another holds"),
+                // Only some contenders have a limit, and who has none waits for as long.
+                Err(_) => errors += 1,
+            }
             times.add(now.elapsed());
-            ensure!(granted.is_none(), "it was granted what another holds");
             due += every.unwrap_or_default();
         }
     }))
     .await?;
-    let outcome = window.end(&sum(ended.iter().map(|(_, times)| times))?)?;
+    let mut outcome = window.end(&sum(ended.iter().map(|(_, times, _)| times))?)?;
+    let errors: u32 = ended.iter().map(|(_, _, errors)| errors).sum();
+    outcome.more.insert("errors", f64::from(errors));
     gate.end()?;
     if let Some(guard) = guard {
         ensure!(!C::is_lost(&guard), "it was lost meanwhile");
