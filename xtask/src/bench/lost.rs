@@ -144,6 +144,11 @@ impl Shown {
             ("statements of a lost tick", &self.statements, 1.0),
             ("log bytes of all lost ticks of a run", &self.log_bytes, 0.0),
             ("row locks of all lost ticks of a run", &self.row_locks, 0.0),
+            (
+                "lost ticks of a run without an answer, as the client saw",
+                &self.errors,
+                0.0,
+            ),
         ] {
             if !is.is_empty() {
                 let most: Series = is.most().into_iter().collect();
