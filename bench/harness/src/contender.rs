@@ -58,4 +58,9 @@ pub trait Contender: Sized + Send + 'static {
     fn is_lost(_guard: &Self::Guard) -> bool {
         false
     }
+
+    /// How long it lasts if nothing renews it any more, where the library renews together what is due together and says so.
+    fn lasts(_guard: &Self::Guard) -> Option<Duration> {
+        None
+    }
 }

@@ -55,4 +55,8 @@ impl<B: Backend> Contender for ByLease<B> {
     fn is_lost(guard: &Guard) -> bool {
         !guard.held().is_live()
     }
+
+    fn lasts(guard: &Guard) -> Option<Duration> {
+        Some(guard.held().remaining())
+    }
 }

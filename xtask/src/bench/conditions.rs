@@ -42,7 +42,7 @@ pub(super) fn conditions(stage: &Stage, load: f64) -> anyhow::Result<Conditions>
         ),
         format!("Processor: {count} of {model}"),
         format!("Memory: {memory}"),
-        format!("Kernel: {}", said("uname", &["-sr"])?),
+        format!("Kernel: {}, {}", said("uname", &["-sr"])?, autogroups()),
         format!("Compiler: {}", said("rustc", &["--version"])?),
         format!("Load average at the beginning: {load:.2}"),
         format!(
@@ -61,6 +61,13 @@ pub(super) fn conditions(stage: &Stage, load: f64) -> anyhow::Result<Conditions>
         lines,
         busy: load > BUSY,
     })
+}
+
+/// Whether the kernel shares the processors among sessions (sched(7)) instead of threads. Each process of PostgreSQL begins a session.
+fn autogroups() -> String {
+    let set = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    let set = set.map_or_else(|_| "not known here".to_owned(), |set| set.trim().to_owned());
+    format!("kernel.sched_autogroup_enabled = {set}")
 }
 
 /// Waits until the machine is quiet, as it is not after a build, but not for longer than that. Answers its load average then.

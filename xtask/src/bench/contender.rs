@@ -105,6 +105,16 @@ impl Contender {
         contender("lease, its Repo", OURS, who, Keeps::Us)
     }
 
+    /// The backend behind a thread of its own, as the keeper has it behind its own.
+    pub(super) fn hop(kind: Kind) -> Self {
+        let who = match kind {
+            Kind::Postgres => "postgres-hop",
+            Kind::Mariadb | Kind::Mysql => "mysql-hop",
+            Kind::Sqlite => "sqlite-hop",
+        };
+        contender("lease, its Repo behind a thread", OURS, who, Keeps::Us)
+    }
+
     /// The statements alone.
     pub(super) fn floor(kind: Kind) -> Self {
         let all = contenders(kind);

@@ -23,7 +23,8 @@ pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
         text: format!(
             "One process holds so many leases with a ttl of {} s and does nothing else, on four connections. A round is the time between two \
-             renewals, a third of the ttl; {rounds} of them are looked at, after two that bring together what is due together.",
+             renewals, a third of the ttl; {rounds} of them are looked at, after two that bring together what is due together, from halfway \
+             between two renewals on.",
             ttl.as_secs_f64()
         ),
         ..Section::default()
@@ -124,8 +125,8 @@ fn hold(stage: &Stage, engine: &Engine, contender: Contender, count: usize) -> a
     let ttl = stage.plan.held_ttl.as_millis();
     let work = words!["--ttl-ms", ttl, "held", "--count", count, "--seconds", seconds];
     let mut command = stage.command(&at, &work)?;
-    // Acquiring as many takes its time, and two rounds come before.
-    let limit = stage.plan.limit(seconds + round * 3.0 + count as f64 / 50.0);
+    // Acquiring as many takes its time, and up to six rounds come before.
+    let limit = stage.plan.limit(seconds + round * 6.0 + count as f64 / 50.0);
     let look = || engine.look(&at.1);
     let (outcome, before, after) = process::watched(&mut command, limit, look)?;
     let counted = engine.between(&before, &after)?;

@@ -54,9 +54,10 @@ impl Runner {
 pub(super) fn measure(stage: &Stage) -> anyhow::Result<Section> {
     let mut section = Section {
         text: "Each client takes a lease of its own and releases it, again and again, through the public API. A pair is one acquire and \
-               one release. `lease, its Repo` is the backend without the keeper, so without tenure, renewal or events. On SQLite, `lease` has one \
-               thread with one connection for all clients of a process; the others have a connection each. `lease : it` is over 1 where this project is faster. pgbench has no latency of pairs to tell here, and its CPU \
-               includes its start."
+               one release. `lease, its Repo` is the backend without the keeper, so without tenure, renewal or events; \
+               `behind a thread` is the same with the way to another thread and back, as the keeper has one. On SQLite, `lease` has one \
+               thread with one connection for all clients of a process; the others have a connection each. `lease : it` is over 1 where this \
+               project is faster. pgbench has no latency of pairs to tell here, and its CPU includes its start."
             .into(),
         ..Section::default()
     };
@@ -75,8 +76,8 @@ fn on(stage: &Stage, engine: &Engine, section: &mut Section) -> anyhow::Result<(
             Err(error) => section.left_out.push(format!("{}: {PGBENCH}: {error:#}", kind.name())),
         }
     }
-    // What the keeper costs is the distance between the two.
-    let all = [contenders(kind), vec![Contender::repo(kind)]].concat();
+    // What the keeper costs is the distance between the three.
+    let all = [contenders(kind), vec![Contender::hop(kind), Contender::repo(kind)]].concat();
     let places = stage.places(engine, all, &mut section.left_out);
     runners.extend(places.into_iter().map(Runner::Contender));
     let mut table = Table::new(kind.name(), &COLUMNS);

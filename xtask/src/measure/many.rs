@@ -102,6 +102,7 @@ async fn hold(url: &str, count: usize, rounds: u32) -> anyhow::Result<Cost> {
     }
     // What was acquired at different times comes together within two rounds.
     sleep(ROUND * 2).await;
+    between_renewals(&guards).await?;
     let statements = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid \
                       WHERE d.datname = current_database() AND query LIKE '%task_leases%' AND query NOT LIKE '%pg_stat%'";
     let (statements_before, cpu_before, began) = (onlooker.number(statements).await?, cpu_time()?, clock.now());
@@ -119,6 +120,30 @@ async fn hold(url: &str, count: usize, rounds: u32) -> anyhow::Result<Cost> {
         cpu: (cpu_after - cpu_before) / took,
         bytes: after.saturating_sub(before) as f64 / count as f64,
     })
+}
+
+/// Waits until the last renewal is half a round past, so that none is under way when the counters are read.
+async fn between_renewals(guards: &[Guard]) -> anyhow::Result<()> {
+    let clock = BootClock;
+    let ends = || {
+        let longest = guards.iter().map(|guard| guard.held().remaining()).max();
+        clock.now() + longest.unwrap_or_default()
+    };
+    let began = clock.now();
+    let (mut renewed, mut last) = (began, ends());
+    while clock.now().since(renewed) < ROUND / 2 {
+        let now = clock.now();
+        ensure!(
+            now.since(began) < ROUND * 4,
+            "what is due together is not renewed together"
+        );
+        clock.sleep_until(now + ROUND / 50).await;
+        // What was not renewed ends when it did, but for the time between two looks at the clock.
+        if ends().since(last) > ROUND / 50 {
+            (renewed, last) = (clock.now(), ends());
+        }
+    }
+    Ok(())
 }
 
 /// What this process has used of the CPUs, in seconds.

@@ -1,7 +1,7 @@
 //! Many leases held by one pod.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
@@ -39,7 +39,13 @@ pub(crate) async fn held<C: Contender>(
     }))
     .await?;
     // What was acquired at different times comes together within two rounds.
-    tokio::time::sleep(place.ttl * 2 / 3).await;
+    let round = place.ttl / 3;
+    tokio::time::sleep(round * 2).await;
+    between_renewals(round, || {
+        let guards = guards.iter().flat_map(|(_, guards)| guards);
+        guards.filter_map(C::lasts).max()
+    })
+    .await?;
     gate.begin()?;
     let window = Window::begin()?;
     tokio::time::sleep(span(seconds)).await;
@@ -57,6 +63,28 @@ pub(crate) async fn held<C: Contender>(
         .more
         .insert("bytes_each", after.saturating_sub(before) as f64 / count as f64);
     Ok(outcome)
+}
+
+/// Waits until the last renewal is half a round past, so that a window of whole rounds has as many renewals of each lease, and none
+/// is under way at its edges.
+async fn between_renewals(round: Duration, longest: impl Fn() -> Option<Duration>) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let Some(first) = longest() else { return Ok(()) };
+    let (mut renewed, mut ends) = (began, began + first);
+    while renewed.elapsed() < round / 2 {
+        ensure!(
+            began.elapsed() < round * 4,
+            "what is due together is not renewed together"
+        );
+        tokio::time::sleep(round / 50).await;
+        let now = Instant::now();
+        let later = now + longest().unwrap_or_default();
+        // What was not renewed ends when it did, but for the time between two looks at the clock.
+        if later > ends + round / 50 {
+            (renewed, ends) = (now, later);
+        }
+    }
+    Ok(())
 }
 
 /// What this process has in memory, in bytes (proc_pid_statm(5)).

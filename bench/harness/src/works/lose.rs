@@ -36,7 +36,7 @@ pub(crate) async fn lose<C: Contender>(
     let window = Window::begin()?;
     let began = Instant::now();
     let ended = all(losers.into_iter().enumerate().map(|(number, mut loser)| async move {
-        let (mut times, mut errors) = (Times::new(), 0_u32);
+        let (mut times, mut errors) = (Times::new(), 0_u64);
         // Spread over the interval, as pods are that were started at different times.
         let mut due = began + every.unwrap_or_default().mul_f64(number as f64 / pods as f64);
         let end = began + span(seconds);
@@ -52,7 +52,12 @@ pub(crate) async fn lose<C: Contender>(
                 Ok(None) => {}
                 Ok(Some(_)) => bail!("it was granted what another holds"),
                 // Only some contenders have a limit, and who has none waits for as long.
-                Err(_) => errors += 1,
+                Err(error) => {
+                    if errors == 0 {
+                        eprintln!("pod {number} had no answer: {error:#}");
+                    }
+                    errors += 1;
+                }
             }
             times.add(now.elapsed());
             due += every.unwrap_or_default();
@@ -60,8 +65,10 @@ pub(crate) async fn lose<C: Contender>(
     }))
     .await?;
     let mut outcome = window.end(&sum(ended.iter().map(|(_, times, _)| times))?)?;
-    let errors: u32 = ended.iter().map(|(_, _, errors)| errors).sum();
-    outcome.more.insert("errors", f64::from(errors));
+    // They took their time, but are no lost ticks.
+    let errors: u64 = ended.iter().map(|(_, _, errors)| errors).sum();
+    outcome.operations -= errors;
+    outcome.more.insert("errors", errors as f64);
     gate.end()?;
     if let Some(guard) = guard {
         ensure!(!C::is_lost(&guard), "it was lost meanwhile");
