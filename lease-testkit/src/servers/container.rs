@@ -190,7 +190,7 @@ pub(super) fn server(
         };
         HashMap::from([(format!("{inner}/tcp"), Some(vec![binding]))])
     };
-    let mut request = request(image, command)
+    let request = request(image, command)
         // A port of our choice, for one that the engine chooses is another one after each start.
         .with_mapped_port(port, inner.tcp())
         .with_host_config_modifier(move |host| {
@@ -199,6 +199,27 @@ pub(super) fn server(
             // A node of a cluster that was cut off tries at once to reach the others again, not after its longest wait.
             host.sysctls = Some(HashMap::from([("net.ipv4.tcp_syn_retries".into(), "1".into())]));
         });
+    with_places(request, settings)
+}
+
+/// As [`request`], for a server that is measured: it listens on the machine's own addresses, and its data are in a volume.
+///
+/// Otherwise each packet would go through the engine's proxy and each write through what the engine makes of an image's layers,
+/// which are processes on some machines. The volume is removed with the container.
+pub(super) fn measured(
+    image: (&str, impl AsRef<str>),
+    command: impl IntoIterator<Item = String>,
+    settings: &Settings,
+    data: &str,
+) -> ContainerRequest<GenericImage> {
+    let request = request(image, command)
+        .with_network("host")
+        // Without a name, so that no other container has it.
+        .with_mount(Mount::volume_mount("", data));
+    with_places(request, settings)
+}
+
+fn with_places(mut request: ContainerRequest<GenericImage>, settings: &Settings) -> ContainerRequest<GenericImage> {
     for ((_, path), (_, text)) in files(settings).zip(&settings.files) {
         request = request.with_copy_to(path, text.clone());
     }

@@ -37,6 +37,9 @@ pub const MYSQL_VERSION: &str = "LEASE_TEST_MYSQL_VERSION";
 /// this machine or in containers. Without it these are what is here, and 11.8.
 pub const MARIADB_VERSION: &str = "LEASE_TEST_MARIADB_VERSION";
 
+/// Where a container has its data, whoever made the image.
+const DATA: &str = "/var/lib/mysql";
+
 /// A MySQL or MariaDB server for tests.
 ///
 /// Dropping it ends a server that was started here, and removes all that was its own.
@@ -232,11 +235,19 @@ fn contained(dialect: Dialect, settings: &Settings, password: &str, port: u16) -
         list.push(("socket".into(), socket.to_string_lossy().into_owned()));
     }
     list.extend(container::files(settings));
+    if settings.durable {
+        list.push(("port".into(), port.to_string()));
+        list.push(("bind_address".into(), "127.0.0.1".into()));
+    }
     let command = ["docker-entrypoint.sh", dialect.program()].map(str::to_owned);
-    let arguments = list.into_iter().map(argument);
+    let command = command.into_iter().chain(list.into_iter().map(argument));
+    let request = if settings.durable {
+        container::measured(image, command, settings, DATA)
+    } else {
+        container::server(image, command, settings, port, 3306)
+    };
     // MariaDB's image takes MySQL's name for it, too.
-    let request = container::server(image, command.into_iter().chain(arguments), settings, port, 3306)
-        .with_env_var("MYSQL_ROOT_PASSWORD", password);
+    let request = request.with_env_var("MYSQL_ROOT_PASSWORD", password);
     Ok(Container::of(dialect.program(), request))
 }
 

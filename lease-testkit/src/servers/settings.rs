@@ -43,6 +43,8 @@ impl Default for Settings {
 
 impl Settings {
     /// Settings whose commits reach the disk, as in production: for measurements.
+    ///
+    /// A container of MySQL or MariaDB is on the host's network then, as Docker on Linux has it, and its data are in a volume.
     #[must_use]
     pub fn durable() -> Self {
         Self {

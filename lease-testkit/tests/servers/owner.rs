@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -47,22 +48,45 @@ pub(crate) fn kill(mut owner: Child) {
 
 /// How many containers there are that a process owns, running or not.
 pub(crate) fn containers_of(owner: u32) -> usize {
-    listed(&["ps", "--all"], owner)
+    listed(&["ps", "--all"], owner).len()
+}
+
+/// The one container that has this folder of the host.
+pub(crate) fn container_with(folder: &Path) -> String {
+    let filter = format!("volume={}", folder.display());
+    let mut all = docker(&["ps", "--all", "--quiet", "--filter", &filter]);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
 }
 
 /// How many networks there are that a process owns.
 pub(crate) fn networks_of(owner: u32) -> usize {
-    listed(&["network", "ls"], owner)
+    listed(&["network", "ls"], owner).len()
 }
 
-fn listed(list: &[&str], owner: u32) -> usize {
+/// What a template makes of a container.
+pub(crate) fn inspect(container: &str, template: &str) -> String {
+    docker(&["inspect", "--format", template, container]).concat()
+}
+
+/// The names of all volumes.
+pub(crate) fn volumes() -> Vec<String> {
+    docker(&["volume", "ls", "--quiet"])
+}
+
+fn listed(list: &[&str], owner: u32) -> Vec<String> {
     let label = format!("label=lease.owner={owner}");
-    let output = Command::new("docker")
-        .args(list)
-        .args(["--quiet", "--filter", &label])
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap().lines().count()
+    docker(&[list, &["--quiet", "--filter", &label]].concat())
+}
+
+fn docker(arguments: &[&str]) -> Vec<String> {
+    let output = Command::new("docker").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Whether anything listens at the address of a URL.

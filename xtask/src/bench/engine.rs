@@ -156,7 +156,15 @@ impl Engine {
                 let queries = names.map(|name| (name, format!("SELECT @@{name}")));
                 let list: Vec<(&str, &str)> = queries.iter().map(|(name, query)| (*name, query.as_str())).collect();
                 let version = server.sql("SELECT version()")?.concat();
-                Ok(format!("{version}: {}", settings(&|text| server.sql(text), &list)?))
+                // A container where this machine has no such program, which is always so for MySQL.
+                let place = match self.kind {
+                    Kind::Mysql => ", in a container on the host's network, its data in a volume",
+                    _ => "",
+                };
+                Ok(format!(
+                    "{version}: {}{place}",
+                    settings(&|text| server.sql(text), &list)?
+                ))
             }
             Server::Files => Ok("journal_mode = WAL, synchronous = FULL, for all".to_owned()),
         }

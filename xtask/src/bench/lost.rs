@@ -137,16 +137,17 @@ impl Shown {
         Ok(())
     }
 
-    /// Only where the server counts such a thing: the highest of all runs must do.
+    /// Only where such a thing is counted: the highest of all runs must do.
     fn aims(&self, section: &mut Section, kind: Kind) {
-        let against = "by the server's counters";
-        for (what, is, aim) in [
-            ("statements of a lost tick", &self.statements, 1.0),
-            ("log bytes of all lost ticks of a run", &self.log_bytes, 0.0),
-            ("row locks of all lost ticks of a run", &self.row_locks, 0.0),
+        let server = "by the server's counters";
+        for (what, is, against, aim) in [
+            ("statements of a lost tick", &self.statements, server, 1.0),
+            ("log bytes of all lost ticks of a run", &self.log_bytes, server, 0.0),
+            ("row locks of all lost ticks of a run", &self.row_locks, server, 0.0),
             (
-                "lost ticks of a run without an answer, as the client saw",
+                "lost ticks of a run without an answer",
                 &self.errors,
+                "as the client saw",
                 0.0,
             ),
         ] {
